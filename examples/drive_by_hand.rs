@@ -60,7 +60,9 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
             };
             Event::GateFinished { call, verdict: Box::new(verdict) }
         }
-        Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new(), worktree: None },
+        Action::SaveReport { call } => {
+            Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() }
+        }
         other => unreachable!("this example never gets to {}", other.name()),
     }
 }

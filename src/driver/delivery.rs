@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 const BY_ITSELF: Duration = Duration::from_secs(1);
 const HEEDED_WITHIN: Duration = Duration::from_millis(500);
 /// How long the end of a run waits for the state that the agent has left to be taken; from when the user wants it to stop, and else.
-const IN_HASTE: Duration = Duration::from_millis(250);
+pub(super) const IN_HASTE: Duration = Duration::from_millis(250);
 const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// Said where the user's git is configured to sign.

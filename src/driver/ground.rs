@@ -13,10 +13,11 @@ use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
 use crate::workspace::replica::SourceRepository;
-use crate::workspace::trees::{Trees, TreesFault};
+use crate::workspace::trees::{Outside, Trees, TreesFault};
 use crate::workspace::worktree::Worktree;
 use crate::yaml::listed;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// What a run stands on.
@@ -38,6 +39,8 @@ pub(super) struct Dependencies {
     pub(super) interpreters: Vec<PathBuf>,
     /// Layers over the caches of tools in the user's home.
     pub(super) caches: Vec<Mount>,
+    /// Folders of the workspace with a layer over them.
+    layered: Vec<String>,
     /// Whether rooms have layers and pins.
     has_layers: bool,
 }
@@ -171,6 +174,7 @@ impl Ground {
                 Ok(view) => {
                     self.dependencies.view = Some(view);
                     self.dependencies.caches = caches;
+                    self.dependencies.layered.clone_from(&installed.folders);
                     self.dependencies.has_layers = true;
                     return Ok(None);
                 }
@@ -232,6 +236,16 @@ impl Ground {
             None => self.trees.take(stop).await?.tree,
         };
         self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await
+    }
+
+    /// What changed in the workspace since a moment and is in no tree. Behind layers the agent cannot change what is installed.
+    pub(super) async fn outside(
+        &self,
+        since: SystemTime,
+        written: &[String],
+        stop: &CancellationToken,
+    ) -> Result<Outside, TreesFault> {
+        self.trees.outside(since, written, &self.dependencies.layered, stop).await
     }
 
     /// Where and how the gate judges a run whose agent is offered these tools.

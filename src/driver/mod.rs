@@ -32,6 +32,7 @@ mod lanes_from;
 mod lineage;
 mod memory;
 mod meter;
+mod outside;
 mod panicked;
 mod pen;
 mod perform;

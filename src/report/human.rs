@@ -4,6 +4,7 @@ use super::proof::{held_back, proof_of, unproven};
 use crate::chat::ChangeKind;
 pub use crate::chat::money;
 use crate::run::TaskResult;
+use crate::verdict::{OutsidePath, OutsideTree};
 
 /// One line of the summary: what it is about, and what there is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub struct Fact {
 /// Files that are named one by one.
 const FILES_NAMED: usize = 20;
 
-/// Findings that are named one by one.
-const FINDINGS: usize = 20;
+/// Findings, and entries of what is in no tree, that are named one by one.
+const NAMED: usize = 20;
 
 /// The closing summary: what is not proven or was found, attempts, files, tools, tokens, time.
 pub fn closing(result: &TaskResult) -> Vec<Fact> {
@@ -31,11 +32,15 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     for (place, what) in proof_of(result).map(unproven).unwrap_or_default().into_iter().enumerate() {
         say(if place == 0 { "unproven" } else { "" }, what.to_owned());
     }
-    for (place, held) in result.protected.iter().take(FINDINGS).enumerate() {
-        say(if place == 0 { "findings" } else { "" }, held_back(held));
-    }
-    if result.protected.len() > FINDINGS {
-        say("", format!("and {} more", result.protected.len() - FINDINGS));
+    let protected: Vec<String> = result.protected.iter().map(held_back).collect();
+    let told = |list: &[OutsidePath]| list.iter().map(OutsidePath::told).collect();
+    let OutsideTree { ignored, left_out } = &result.outside_tree;
+    for (about, list) in [("findings", protected), ("ignored", told(ignored)), ("left out", told(left_out))] {
+        let more = list.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        for (place, line) in list.into_iter().take(NAMED).chain(more).enumerate() {
+            say(if place == 0 { about } else { "" }, line);
+        }
     }
     if let Some(told) = result.attempts.last().and_then(|attempt| attempt.verdict.told_before()) {
         say("before", told);

@@ -9,7 +9,7 @@ use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
 use crate::id::{CallId, TreeId};
 use crate::moment::Moment;
-use crate::verdict::{Finding, Proof};
+use crate::verdict::{Finding, OutsideTree, Proof};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -41,6 +41,9 @@ pub(super) struct Context {
     /// What became of the verified tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
+    /// What changed in the workspace and is in no tree.
+    #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
+    pub(super) outside_tree: OutsideTree,
     /// The newest state of the files that is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkpoint: Option<TreeId>,
@@ -84,6 +87,7 @@ impl Context {
             answer: None,
             is_base_judged: false,
             delivery: None,
+            outside_tree: OutsideTree::default(),
             checkpoint: None,
             started: Moment::default(),
             now: Moment::default(),

@@ -4,7 +4,7 @@ use super::charter::{Charter, Plan};
 use super::workplace::Workplace;
 use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::{CallId, TreeId};
-use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
+use crate::verdict::{OutsideTree, Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -96,6 +96,9 @@ pub enum Event {
         /// Where the run has worked, and what is left of that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worktree: Option<Workplace>,
+        /// What changed in the workspace and is in no tree.
+        #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
+        outside_tree: OutsideTree,
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },

@@ -8,7 +8,7 @@ use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
 use crate::limits::Limits;
 use crate::process::wall::WallKind;
-use crate::verdict::{HeldBack, Reason, Ruling, StopCause, Verification};
+use crate::verdict::{HeldBack, OutsideTree, Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -60,6 +60,9 @@ pub struct TaskResult {
     /// Changes of protected paths that were put back or refused, by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<HeldBack>,
+    /// What changed in the workspace during the run and is not in the tree: nobody has judged it, and it is not delivered.
+    #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
+    pub outside_tree: OutsideTree,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
     /// The tree that was there before the agent; `None` where an older program planned.
@@ -121,6 +124,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         tools: cx.ledger.tools.clone(),
         warnings: warnings(cx),
         protected: protected(cx),
+        outside_tree: cx.outside_tree.clone(),
         gate_digest: cx.plan.gate_digest.clone(),
         base: cx.plan.base.clone().or_else(|| cx.proof().map(|proof| proof.base.clone())),
         tree: cx.proof().map(|proof| proof.tree.clone()),

@@ -1,7 +1,9 @@
 //! What the gate said, and why a run ended: the words of judgement, and the one table that ties them to exit codes.
 
+mod outside;
 mod reason;
 
+pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 
 use crate::id::TreeId;

@@ -5,6 +5,7 @@ mod attest;
 mod ci_results;
 mod commits;
 mod diff_undo;
+mod outside;
 mod ways;
 mod worktrees;
 mod worktrees_beside;

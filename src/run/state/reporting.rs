@@ -65,7 +65,8 @@ impl Reporting {
 
     pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::ReportSaved { call, notes, worktree } if call == self.call => {
+            Event::ReportSaved { call, notes, worktree, outside_tree } if call == self.call => {
+                cx.outside_tree = outside_tree;
                 cx.plan.worktree = worktree.or(cx.plan.worktree.take());
                 notes.into_iter().for_each(|note| cx.warn(note));
                 Some(self.rest(cx))

@@ -10,6 +10,7 @@ mod listing;
 mod look;
 pub(in crate::workspace) mod names;
 mod oddity;
+mod outside;
 mod restore;
 mod retake;
 mod seen;
@@ -19,6 +20,7 @@ pub use fault::TreesFault;
 pub(in crate::workspace) use listing::entries_of;
 pub use names::{path_text, text_path};
 pub use oddity::{Oddity, Oddness};
+pub use outside::Outside;
 pub(in crate::workspace) use take::tree_of;
 
 use crate::id::TreeId;

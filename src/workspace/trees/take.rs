@@ -31,19 +31,19 @@ pub(super) struct State {
 pub(super) struct Base {
     pub(super) tree: TreeId,
     /// Ignored files and folders; they stay out whatever becomes of the lists of ignored files.
-    ignored: BTreeSet<String>,
+    pub(super) ignored: BTreeSet<String>,
     /// What was odd already.
     odd: BTreeMap<String, Oddness>,
 }
 
 /// What git says of the workspace.
 #[derive(Debug, Default)]
-struct Seen {
-    changed: Vec<String>,
+pub(super) struct Seen {
+    pub(super) changed: Vec<String>,
     gone: Vec<String>,
     /// Repositories inside whose files are not in the index.
     repositories: Vec<String>,
-    ignored: BTreeSet<String>,
+    pub(super) ignored: BTreeSet<String>,
 }
 
 impl Inner {
@@ -117,7 +117,7 @@ impl Inner {
 
     /// Looks through the folders while git is asked, which is what takes its time. It is not asked any more, and `None`, where it would
     /// wait for ever: at a pipe that has the name of a file that it reads.
-    async fn look_and_ask(
+    pub(super) async fn look_and_ask(
         &self,
         hidden: BTreeSet<String>,
         stop: &CancellationToken,

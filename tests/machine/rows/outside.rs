@@ -62,7 +62,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
     let same = || Some(Proof { tree: nature::proof().base, ..nature::proof() });
     let walk = Walk::planning(fix()).answer(as_it_is(same())).gives("Reporting", &[save(2)]);
     let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None })
+        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
         .run
         .result()
         .expect("a result");
@@ -83,7 +83,7 @@ fn a_fix_that_an_older_program_planned_ends_as_it_did() {
     let plan = fledge::run::Plan { base_passes: Some(true), ..nature::plan() };
     let walk = Walk::planning(Charter { is_fix: true, ..charter() }).answer(planned(plan));
     let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None })
+        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
         .run
         .result()
         .expect("a result");
@@ -97,7 +97,7 @@ fn a_delivery_that_failed_says_the_ways_out_that_fit_its_fault() {
     let failed = |call| Event::Delivered { call, result: Err("it moved".into()), ways: Some(ways) };
     let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(failed);
     let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None })
+        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
         .run
         .result()
         .expect("a result");
@@ -149,7 +149,7 @@ pub(super) fn a_delivery_is_told_and_reported() {
     let noted = AgentEvent::Warning(notes[0].clone());
     let walk = walk.gives_all("Reporting", &[told(committed), told(noted), save(5)]);
     let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None })
+        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
         .run
         .result()
         .expect("a result");
@@ -165,6 +165,7 @@ pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
         call,
         notes: Vec::new(),
         worktree: None,
+        outside_tree: Default::default(),
     });
     let result = walk.run.result().expect("a result");
     assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
@@ -232,6 +233,7 @@ pub(super) fn a_saved_report_ends_the_run() {
         call,
         notes: Vec::new(),
         worktree: None,
+        outside_tree: Default::default(),
     });
     let end = finished(Reason::Verified, "the project's checks passed", 1);
     walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::Verified);

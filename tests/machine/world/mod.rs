@@ -106,7 +106,12 @@ impl World {
                     let event = if self.dice.chance(50) {
                         Event::ReportFailed { call: *call, message: "disk full".into() }
                     } else {
-                        Event::ReportSaved { call: *call, notes: Vec::new(), worktree: None }
+                        Event::ReportSaved {
+                            call: *call,
+                            notes: Vec::new(),
+                            worktree: None,
+                            outside_tree: Default::default(),
+                        }
                     };
                     self.soon(event);
                 }

@@ -1,0 +1,148 @@
+//! What of a workspace changed during a run and is in no tree: nobody has judged it, and it is not delivered.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Files of one ignored folder that are named one by one.
+const FEW: usize = 3;
+/// The most entries of each list.
+const MOST: usize = 100;
+
+/// What changed in the workspace during a run and is not in the tree that was judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct OutsideTree {
+    /// Ignored files that a later command may run, sorted by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<OutsidePath>,
+    /// Files of the work that the tree does not have, sorted by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<OutsidePath>,
+}
+
+/// A file that is in no tree, or a folder with several of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct OutsidePath {
+    /// The path, relative to the workspace, with `/` between its parts. A folder ends with `/`, and `**/NAME/` means every folder of that name.
+    pub path: String,
+    /// The number of files.
+    pub files: u64,
+    /// What the file is, or why the tree does not have it.
+    pub why: String,
+}
+
+/// An ignored file that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredFile {
+    /// Its path.
+    pub path: String,
+    /// The outermost path that git ignores: the file itself, or a folder around it.
+    pub root: String,
+    /// What makes it run.
+    pub what: &'static str,
+}
+
+impl OutsideTree {
+    /// Groups the ignored files by folder, so that a build is one entry.
+    pub fn new(ignored: Vec<IgnoredFile>, left_out: Vec<OutsidePath>) -> Self {
+        Self { ignored: grouped(ignored), left_out: bounded(left_out) }
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.ignored.is_empty() && self.left_out.is_empty()
+    }
+}
+
+impl OutsidePath {
+    /// One file.
+    pub fn file(path: &str, why: &str) -> Self {
+        Self { path: path.to_owned(), files: 1, why: why.to_owned() }
+    }
+
+    /// A group of files that can run.
+    fn group(path: String, files: u64) -> Self {
+        Self { path, files, why: "files that can run".to_owned() }
+    }
+
+    /// The entry as a line for people.
+    pub fn told(&self) -> String {
+        match self.files {
+            1 => format!("{}: {}", self.path, self.why),
+            many => format!("{}: {many} {}", self.path, self.why),
+        }
+    }
+}
+
+fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
+    let mut by_root: BTreeMap<String, Vec<IgnoredFile>> = BTreeMap::new();
+    for file in files {
+        by_root.entry(file.root.clone()).or_default().push(file);
+    }
+    // Folders of one name, such as `__pycache__`, are one group.
+    let mut by_name: BTreeMap<String, Vec<(String, Vec<IgnoredFile>)>> = BTreeMap::new();
+    for (root, files) in by_root {
+        let is_file = files.iter().all(|file| file.path == root);
+        let name = if is_file { root.clone() } else { root.rsplit('/').next().unwrap_or(&root).to_owned() };
+        by_name.entry(name).or_default().push((root, files));
+    }
+    let mut all = Vec::new();
+    for (name, roots) in by_name {
+        let count: usize = roots.iter().map(|(_, files)| files.len()).sum();
+        match roots.as_slice() {
+            _ if count <= FEW => {
+                let files = roots.iter().flat_map(|(_, files)| files);
+                all.extend(files.map(|file| OutsidePath::file(&file.path, file.what)));
+            }
+            [(root, _)] => all.push(OutsidePath::group(format!("{root}/"), count as u64)),
+            _ => all.push(OutsidePath::group(format!("**/{name}/"), count as u64)),
+        }
+    }
+    bounded(all)
+}
+
+/// A sorted list with a last entry for what is too much.
+fn bounded(mut all: Vec<OutsidePath>) -> Vec<OutsidePath> {
+    all.sort();
+    all.dedup();
+    if all.len() > MOST {
+        let rest = all.split_off(MOST - 1);
+        let files = rest.iter().map(|entry| entry.files).sum();
+        all.push(OutsidePath { path: "…".into(), files, why: "more files".into() });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(root: &str, path: &str) -> IgnoredFile {
+        IgnoredFile { path: path.into(), root: root.into(), what: "an executable" }
+    }
+
+    fn lines(files: Vec<IgnoredFile>) -> Vec<String> {
+        OutsideTree::new(files, Vec::new()).ignored.iter().map(OutsidePath::told).collect()
+    }
+
+    #[test]
+    fn few_files_are_named_and_many_are_one_group_for_their_folder() {
+        let few = vec![file(".venv", ".venv/bin/python"), file("run.sh", "run.sh")];
+        assert_eq!(lines(few), [".venv/bin/python: an executable", "run.sh: an executable"]);
+        let build = (0..300).map(|number| file("target", &format!("target/debug/{number}"))).collect();
+        assert_eq!(lines(build), ["target/: 300 files that can run"]);
+        let caches = ["a", "b", "c", "d"].map(|name| {
+            let root = format!("{name}/__pycache__");
+            file(&root, &format!("{root}/x.pyc"))
+        });
+        assert_eq!(lines(caches.into()), ["**/__pycache__/: 4 files that can run"]);
+    }
+
+    #[test]
+    fn a_long_list_ends_with_the_count_of_the_rest() {
+        let many = (0..150).map(|number| OutsidePath::file(&format!("{number:03}"), "x")).collect();
+        let list = OutsideTree::new(Vec::new(), many).left_out;
+        assert_eq!((list.len(), list[MOST - 1].told()), (MOST, "…: 51 more files".to_owned()));
+    }
+}

@@ -1,0 +1,207 @@
+//! What changed in the workspace since a moment and is in no tree, because git ignores it or did at the base.
+
+use super::names::spelled;
+use super::take::native;
+use super::{Inner, Trees, TreesFault, look};
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+/// Files that are looked at.
+const MOST: usize = 500_000;
+
+/// Files that a later command runs, loads or obeys without an executable bit: the endings and names, and what they are.
+const RUNS: &[(&[&str], &str)] = &[
+    (&[".pyc", ".pyo"], "compiled Python, which runs instead of its source"),
+    (&[".pth"], "run by Python whenever it starts"),
+    (&[".so", ".dylib", ".dll", ".pyd", ".node"], "a library that programs load"),
+    (&[".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".php", ".pl", ".lua", ".sh", ".bash", ".bat", ".cmd"], "a script"),
+    (&[".jar", ".war", ".class"], "Java code"),
+    (&["pyvenv.cfg"], "it says where Python finds its modules"),
+    (&[".envrc", ".env", ".npmrc", ".yarnrc.yml"], "it steers what programs run"),
+];
+
+/// What is in no tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Ignored files that can run: the path, the outermost ignored path, and what they are.
+    pub ignored: Vec<(String, String, &'static str)>,
+    /// Files that git does not ignore any more, but did at the base.
+    pub hidden: Vec<String>,
+    /// Those of the asked-for paths that git ignores.
+    pub unseen: Vec<String>,
+    /// Whether there were too many files to look at all.
+    pub is_cut: bool,
+}
+
+impl Trees {
+    /// Looks for what changed since a moment and is in no tree. Of `written` it names what is ignored; what is at or below `except` is not
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn outside(
+        &self,
+        since: SystemTime,
+        written: &[String],
+        except: &[String],
+        stop: &CancellationToken,
+    ) -> Result<Outside, TreesFault> {
+        self.0.outside(since, written, except, stop).await
+    }
+}
+
+impl Inner {
+    async fn outside(
+        &self,
+        since: SystemTime,
+        written: &[String],
+        except: &[String],
+        stop: &CancellationToken,
+    ) -> Result<Outside, TreesFault> {
+        let state = self.state.lock().await;
+        let Some(base) = state.base.clone() else { return Ok(Outside::default()) };
+        let (_, Some(seen)) = self.look_and_ask(base.ignored.clone(), stop).await? else {
+            return Ok(Outside::default()); // what is in the way is a finding
+        };
+        let known: BTreeSet<String> =
+            self.entries(&base.tree, false, stop).await?.into_iter().map(|entry| entry.path).collect();
+        let new: Vec<String> = seen.changed.into_iter().filter(|path| !known.contains(path)).collect();
+        let listed = self.ignored(&base.tree, &new, stop).await?;
+        let is_hidden = |path: &String| listed.contains(path) || look::is_within(path, &base.ignored);
+        let hidden: Vec<String> = new.into_iter().filter(is_hidden).collect();
+        let is_unseen = |path: &&String| look::is_within(path, &seen.ignored) && !known.contains(*path);
+        let unseen = written.iter().filter(is_unseen).cloned().collect();
+        let except: BTreeSet<String> = except.iter().cloned().collect();
+        let mut roots = seen.ignored;
+        roots.retain(|path| !look::is_within(path, &except));
+        let (root, stop) = (self.root.clone(), stop.clone());
+        self.aside(move || {
+            let changed = |path: &String| {
+                root.join(native(path)).symlink_metadata().is_ok_and(|meta| is_since(&meta, since) && !meta.is_dir())
+            };
+            let hidden = hidden.into_iter().filter(changed).collect();
+            let mut found = Outside { hidden, unseen, ..Outside::default() };
+            walk(&root, &roots, &except, since, &stop, &mut found);
+            Ok(found)
+        })
+        .await
+    }
+}
+
+fn walk(
+    root: &Path,
+    roots: &BTreeSet<String>,
+    except: &BTreeSet<String>,
+    since: SystemTime,
+    stop: &CancellationToken,
+    found: &mut Outside,
+) {
+    let mut count = 0;
+    for place in roots {
+        let relative = |path: &Path| spelled(path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes());
+        let walk = WalkDir::new(root.join(native(place))).follow_links(false).into_iter();
+        let walk = walk.filter_entry(|entry| !(entry.file_type().is_dir() && except.contains(&relative(entry.path()))));
+        for entry in walk.flatten().filter(|entry| !entry.file_type().is_dir()) {
+            count += 1;
+            if count > MOST || stop.is_cancelled() {
+                found.is_cut = true;
+                return;
+            }
+            let Ok(meta) = entry.metadata() else { continue };
+            if let Some(what) = runs(&meta, entry.file_name().as_bytes()).filter(|_| is_since(&meta, since)) {
+                found.ignored.push((relative(entry.path()), place.clone(), what));
+            }
+        }
+    }
+}
+
+/// Whether a file was written, renamed or given another mode since then. No program can set this time.
+fn is_since(meta: &Metadata, since: SystemTime) -> bool {
+    let (Ok(seconds), Ok(part)) = (u64::try_from(meta.ctime()), u32::try_from(meta.ctime_nsec())) else { return true };
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, part) > since
+}
+
+/// What makes a file run.
+fn runs(meta: &Metadata, name: &[u8]) -> Option<&'static str> {
+    if meta.is_symlink() {
+        return Some("a link");
+    }
+    if !meta.is_file() {
+        return Some("a pipe, socket or device");
+    }
+    let name = String::from_utf8_lossy(name);
+    let fits = |pattern: &&str| name.ends_with(*pattern) || (*pattern == ".so" && name.contains(".so."));
+    let by_name = RUNS.iter().find(|(patterns, _)| patterns.iter().any(fits)).map(|(_, what)| *what);
+    by_name.or((meta.permissions().mode() & 0o111 != 0).then_some("an executable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Project;
+    use super::*;
+    use std::fs;
+
+    /// What was found after this was written.
+    async fn found(place: &Project, written: &[&str], change: impl FnOnce(&Path)) -> Outside {
+        let (trees, _) = place.begin().await;
+        let stop = CancellationToken::new();
+        let mark = tempfile::NamedTempFile::new().unwrap();
+        let since = mark.as_file().metadata().unwrap().modified().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        change(&place.root());
+        let written: Vec<String> = written.iter().map(|path| (*path).to_owned()).collect();
+        trees.outside(since, &written, &["kept".to_owned()], &stop).await.unwrap()
+    }
+
+    fn put(root: &Path, path: &str, mode: u32) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn ignored_files_that_can_run_are_found_where_they_changed() {
+        let place = Project::new(&[("a", "1"), (".gitignore", "env\nkept\n*.so\n")]);
+        put(&place.root(), "env/old", 0o755);
+        put(&place.root(), "env/mended", 0o755);
+        let found = found(&place, &["env/notes", "a"], |root| {
+            put(root, "env/bin/python", 0o755);
+            put(root, "env/notes", 0o644);
+            put(root, "env/mended", 0o755);
+            put(root, "env/site/a.pth", 0o644);
+            put(root, "kept/tool", 0o755);
+            put(root, "lib/x.so", 0o644);
+            put(root, "lib/x.sol", 0o755);
+            std::os::unix::fs::symlink("/bin/sh", root.join("env/sh")).unwrap();
+        })
+        .await;
+        let mut paths: Vec<&str> = found.ignored.iter().map(|(path, ..)| path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["env/bin/python", "env/mended", "env/sh", "env/site/a.pth", "lib/x.so"]);
+        assert_eq!((found.hidden, found.unseen, found.is_cut), (Vec::new(), vec!["env/notes".to_owned()], false));
+    }
+
+    #[tokio::test]
+    async fn files_that_git_ignored_at_the_base_alone_are_found_where_they_changed() {
+        for is_there in [false, true] {
+            let place = Project::new(&[("a", "1"), (".gitignore", "build/\n")]);
+            if is_there {
+                put(&place.root(), "build/old", 0o644);
+            }
+            let found = found(&place, &[], |root| {
+                fs::write(root.join(".gitignore"), "").unwrap();
+                put(root, "build/new", 0o644);
+                put(root, "b", 0o644);
+            })
+            .await;
+            assert_eq!((found.hidden, found.ignored), (vec!["build/new".to_owned()], Vec::new()), "{is_there}");
+        }
+    }
+}
