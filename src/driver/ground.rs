@@ -269,6 +269,7 @@ impl Ground {
             may_judge_base: baseline(settings, task) != Baseline::Never,
             agent_has_network: settings.network,
             pages_logs: tools.iter().any(|tool| tool.name == LANE_LOG),
+            outlets: settings.reports.iter().chain(&settings.patch).cloned().collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::unfetched::Added;
 use super::{Gate, Site, inside, locks};
 use crate::id::TreeId;
 use crate::verdict::Finding;
-use crate::workspace::trees::{self, Oddity, Taken, TreeChange, TreesFault};
+use crate::workspace::trees::{self, Oddity, Oddness, Taken, TreeChange, TreesFault, path_text};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,27 @@ pub(super) struct Candidate {
 
 /// Takes the workspace as it stands, and compares it with the base.
 pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<Candidate, TreesFault> {
-    look(gate, site, site.trees.take(stop).await?, stop).await
+    let mut taken = site.trees.take(stop).await?;
+    forget_ignored(gate, site, &mut taken.oddities, stop).await?;
+    look(gate, site, taken, stop).await
+}
+
+/// Pipes and sockets that the lists of the base ignore are no part of the work: a program of the user's may have made them. In the place
+/// of a file that a step or fledge itself writes none is of use to anybody but an attacker.
+async fn forget_ignored(
+    gate: &Gate,
+    site: &Site,
+    oddities: &mut Vec<Oddity>,
+    stop: &CancellationToken,
+) -> Result<(), TreesFault> {
+    let outlets = site.outlets.iter().filter_map(|path| path.strip_prefix(&site.root).ok()).map(path_text);
+    let reports = gate.lanes.iter().flat_map(|lane| &lane.steps).filter_map(|step| step.junit.clone());
+    let written: BTreeSet<String> = outlets.chain(reports).collect();
+    let may_be_others = |odd: &&Oddity| odd.what == Oddness::Special && !written.contains(&odd.path);
+    let special: Vec<String> = oddities.iter().filter(may_be_others).map(|odd| odd.path.clone()).collect();
+    let ignored = site.trees.ignored(gate.base(), &special, stop).await?;
+    oddities.retain(|odd| !ignored.contains(&odd.path));
+    Ok(())
 }
 
 /// Compares a state with the base.

@@ -149,6 +149,8 @@ pub struct Site {
     pub agent_has_network: bool,
     /// Whether the agent has the tool that pages through what steps print, and is told so where it is told a part of that.
     pub pages_logs: bool,
+    /// Where fledge writes files when the run is over.
+    pub outlets: Vec<PathBuf>,
 }
 
 impl Site {

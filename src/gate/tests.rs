@@ -89,6 +89,7 @@ impl Court {
             on_tamper,
             agent_has_network: false,
             pages_logs: true,
+            outlets: Vec::new(),
             may_judge_base: true,
         }
     }

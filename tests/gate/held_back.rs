@@ -63,3 +63,17 @@ fn the_product_that_a_step_runs_can_be_mended() {
     let ended = Fledge::simple(&model).file("app.py", "print('hallo')\n").lane("verify", lane).run();
     ended.must_be(0, "verified");
 }
+
+#[test]
+fn a_socket_of_the_users_that_git_ignores_ends_no_run() {
+    let model = Model::new([shell("touch begun; until test -e go; do sleep 0.01; done; touch done"), say("Done.")]);
+    let run = Fledge::simple(&model).file(".gitignore", "run/\n").start();
+    let workspace = run.place().join("workspace");
+    run.until(|| workspace.join("begun").exists());
+    std::fs::create_dir(workspace.join("run")).unwrap();
+    let _of_the_user = std::os::unix::net::UnixListener::bind(workspace.join("run/app.sock")).unwrap();
+    std::fs::write(workspace.join("go"), "").unwrap();
+    let ended = run.end();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["outside_tree"]["ignored"][0]["path"], "run/app.sock", "{}", ended.story());
+}

@@ -95,6 +95,7 @@ impl Court {
             on_tamper: OnTamper::Restore,
             agent_has_network: false,
             pages_logs: false,
+            outlets: Vec::new(),
             may_judge_base: false,
         };
         Ok(Self { gate, site })

@@ -238,3 +238,25 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
         "the dependencies differ from those at the start, and with them the setup of lane `verify` failed: step `get`";
     assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
 }
+
+#[tokio::test]
+async fn a_socket_that_git_ignores_is_no_part_of_the_work_unless_it_takes_the_place_of_an_output() {
+    let files = [(".gitignore", "*.sock\nrun/\n*.json\nreport.xml\n")];
+    let lane = "steps: [{ name: test, run: 'true', junit: report.xml }]";
+    let court = court(&files, &[("verify", lane)], None).await;
+    let bind = |path: &str| {
+        fs::create_dir_all(court.tree(path).parent().unwrap()).unwrap();
+        std::os::unix::net::UnixListener::bind(court.tree(path)).unwrap()
+    };
+    let site = Site { outlets: vec![court.tree("report.json")], ..court.site(OnTamper::Fail) };
+    let judged = || async { court.gate().judge(&site, 1, &CancellationToken::new(), &|_| {}).await };
+    let _users = [bind("app.sock"), bind("run/new/pid")];
+    assert_ne!(judged().await.ruling, Ruling::Tampered);
+    for path in ["report.json", "report.xml", "seen"] {
+        let _planted = bind(path);
+        let verdict = judged().await;
+        let found: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
+        assert_eq!((verdict.ruling, found), (Ruling::Tampered, vec![path]));
+        fs::remove_file(court.tree(path)).unwrap();
+    }
+}
