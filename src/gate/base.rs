@@ -8,7 +8,7 @@ pub use fault::BaseFault;
 pub(super) use keep::{kept, remember};
 
 use super::built::is_start;
-use super::canary::Seen;
+use super::canary::{self, Seen};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, copy_tree};
 use super::evidence::{Evidence, Printed, Shown};
 use super::logs::counted;
@@ -26,7 +26,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What the gate said of the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub(super) struct Base {
     pub(super) evidence: Evidence,
     /// Lanes that see every failure that is planted, and not only some of them.
     pub(super) see_all: BTreeSet<String>,
+    /// Lanes that see at least one failure that is planted. Where the checks fail, a lane may see none.
+    pub(super) see_any: BTreeSet<String>,
     /// What this base has in common with others of the project whose build output is a start for its own.
     line: String,
     /// How many bases in a row began with the build output of an earlier one.
@@ -187,6 +189,7 @@ pub(super) async fn judge(
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
         see_all: BTreeSet::new(),
+        see_any: BTreeSet::new(),
         folder: making.clone(),
     };
     let mut steps = Vec::new();
@@ -202,7 +205,13 @@ pub(super) async fn judge(
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        match planted::seen(gate, site, lane, tree, caches.as_ref().into(), logs, stop).await? {
+        let seen = planted::seen(gate, site, lane, tree, caches.as_ref().into(), logs, stop).await?;
+        // Where steps fail anyway, only a failure with a name was seen.
+        let is_told_apart = base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name);
+        if seen != Seen::None && is_told_apart {
+            base.see_any.insert(lane.name.clone());
+        }
+        match seen {
             Seen::All => drop(base.see_all.insert(lane.name.clone())),
             // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
             Seen::None if base.ruling == Ruling::Passed => return Err(BaseFault::Unseen(lane.name.clone())),

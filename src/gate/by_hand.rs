@@ -113,7 +113,8 @@ impl Entered<'_> {
         room.close().await;
         let logs = site.logs.join("canary");
         if planted::seen(gate, site, &lane, gate.base(), caches.as_ref().into(), logs, stop).await? == Seen::None {
-            doubts.push("it did not see a failing test that was planted: its tests are silenced".to_owned());
+            doubts.push("it did not see a failing test that was planted: its tests are silenced, or it does not run the tests that its canary is for"
+                .to_owned());
         }
         Ok(doubts)
     }

@@ -186,7 +186,9 @@ impl Sitting<'_> {
         let ready = self.ready(lane, tree, record).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
         let seen = planted::seen(self.gate, self.site, lane, tree, ready.borrowed(), logs, self.stop).await?;
-        let saw_all = self.gate.judged.get().is_some_and(|base| base.see_all.contains(&lane.name));
+        let base = self.gate.judged.get();
+        let saw_all = base.is_some_and(|base| base.see_all.contains(&lane.name));
+        let saw_any = base.is_some_and(|base| base.see_any.contains(&lane.name));
         let what = match seen {
             Seen::All => return Ok(()),
             Seen::Some if !saw_all => return Ok(()),
@@ -194,7 +196,12 @@ impl Sitting<'_> {
             Seen::Some => "all of the failing tests that were planted, and on the base it did",
             Seen::None => "a failing test that was planted",
         };
-        Err(self.fell_short(record, &format!("lane `{}` did not see {what}: its tests are silenced", lane.name)))
+        let why = if saw_any {
+            "its tests are silenced"
+        } else {
+            "its tests are silenced, or it does not run the tests that its canary is for; the base does not tell which"
+        };
+        Err(self.fell_short(record, &format!("lane `{}` did not see {what}: {why}", lane.name)))
     }
 
     /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.

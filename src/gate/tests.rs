@@ -313,6 +313,18 @@ async fn a_planted_failure_must_be_seen_on_the_base_and_on_the_work() {
 }
 
 #[tokio::test]
+async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that_fails() {
+    let lane = "canary: { file: checks/planted, text: fail }\nsteps: [{ name: test, run: test -f done }]";
+    let court = court(&[("checks/one", "ok")], &[("verify", lane)], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Failed);
+    court.write("done", "");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    let both = "its tests are silenced, or it does not run the tests that its canary is for";
+    assert!(verdict.feedback.contains(both), "{}", verdict.feedback);
+}
+
+#[tokio::test]
 async fn of_a_hold_out_lane_nothing_is_told_but_that_it_failed() {
     let hidden =
         "steps: [{ name: secret, run: 'test -f right && test -d $FLEDGE_HOLDOUT && ! env | grep -q HOLDOUT' }]";

@@ -83,7 +83,10 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let empty = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed;\"' }]\n";
     for (lane, why) in [
         (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
-        (blind.as_str(), "it did not see a failing test that was planted: its tests are silenced"),
+        (
+            blind.as_str(),
+            "it did not see a failing test that was planted: its tests are silenced, or it does not run the tests that its canary is for",
+        ),
         (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
     ] {
         let ended = clean(lane).file("checks/one", "").file("a.txt", "a\n").arg("--json").run();

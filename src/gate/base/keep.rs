@@ -50,6 +50,7 @@ pub(in crate::gate) fn remember(
         failing,
         evidence,
         see_all: BTreeSet::new(),
+        see_any: BTreeSet::new(),
         line: line(gate, site),
         generation: 0,
         folder: making(site)?,

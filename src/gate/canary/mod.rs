@@ -157,6 +157,11 @@ pub(super) fn plant(
     Err(format!("the base does not have {lacks}"))
 }
 
+/// Whether the output of a lane tells a planted failure from others.
+pub(super) fn has_name(canary: &Canary) -> bool {
+    !matches!(canary, Canary::File { text, .. } if !text.contains(MARK))
+}
+
 /// Returns whether a step has seen what was planted. `names_it` tells whether the step's output
 /// shows that this test failed; it is called for failed steps alone.
 pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, names_it: impl FnOnce() -> bool) -> bool {
