@@ -77,3 +77,32 @@ fn a_socket_of_the_users_that_git_ignores_ends_no_run() {
     let report = ended.must_be(0, "verified");
     assert_eq!(report["outside_tree"]["ignored"][0]["path"], "run/app.sock", "{}", ended.story());
 }
+
+#[test]
+fn a_run_that_ends_for_a_new_file_names_the_flag_that_lets_it_through() {
+    let model = Model::new([shell("touch done; echo x > conftest.py"), say("Done.")]);
+    let files = |model: &Model| Fledge::simple(model).file("tests/test_a.py", "").file("a.py", "");
+    let ended = files(&model).arg("--on-tamper=fail").run();
+    let report = ended.must_be(6, "gate_tampered");
+    let message = "changed although protected: conftest.py; to allow: --allow-edit conftest.py";
+    assert_eq!(report["message"], message, "{}", ended.story());
+    let model = Model::new([shell("touch done; echo x > conftest.py"), say("Done.")]);
+    files(&model).arg("--on-tamper=fail").arg("--allow-edit=conftest.py").run().must_be(0, "verified");
+}
+
+#[test]
+fn a_change_to_a_src_layout_passes_with_the_flag_that_the_message_names() {
+    let manifest = "[project]\nname = \"calc\"\nversion = \"0.1.0\"\n";
+    let change = "mkdir src; mv calc.py src/; printf '[tool.pytest.ini_options]\\npythonpath = [\"src\"]\\n' >>pyproject.toml; touch done";
+    let files = |model: &Model| {
+        Fledge::simple(model).file("pyproject.toml", manifest).file("calc.py", "x = 1\n").file("tests/test_calc.py", "")
+    };
+    let model = Model::new([shell(change), say("Done."), say("As it was, then.")]);
+    let ended = files(&model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["protected"][0]["flag"], "--allow-edit pyproject.toml", "{}", ended.story());
+    let model = Model::new([shell(change), say("Done.")]);
+    let ended = files(&model).arg("--allow-edit=pyproject.toml").run();
+    ended.must_be(0, "verified");
+    assert!(ended.file("pyproject.toml").unwrap().contains("pythonpath"), "{}", ended.story());
+}

@@ -9,8 +9,11 @@ use crate::run::ledger::Attempt;
 use crate::run::prompt;
 use crate::run::watch::{AgentEvent, Phase, StateName};
 use crate::task::OnTamper;
-use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
+use crate::verdict::{Finding, HeldBack, Reason, Ruling, StepStatus, Verdict};
 use serde::{Deserialize, Serialize};
+
+/// Flags that are named at most.
+const FLAGS: usize = 5;
 
 /// Waiting for the verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,13 +145,21 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
 /// By policy, and by whether the model was told of this before: once more, or the end.
 fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
     let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
-    let names = || verdict.findings.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>().join(", ");
     if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
-        return Next::end(Reason::GateTampered, format!("changed although protected: {}", names()));
+        return Next::end(Reason::GateTampered, although_protected(&verdict.findings));
     }
     cx.told.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
     Next::Begin
+}
+
+/// Why a run ends that changed protected paths, with the flags that let the first of them through.
+fn although_protected(findings: &[Finding]) -> String {
+    let names: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
+    let flags = findings.iter().take(FLAGS).filter_map(|it| HeldBack::new(&it.path, &it.change, &it.rule).flag);
+    let flags: Vec<String> = flags.collect();
+    let way = if flags.is_empty() { String::new() } else { format!("; to allow: {}", flags.join(" ")) };
+    format!("changed although protected: {}{way}", names.join(", "))
 }
 
 fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
