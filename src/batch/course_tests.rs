@@ -23,6 +23,7 @@ fn ran(reason: Reason, usd_micros: u64) -> Outcome {
         exit_code: reason.row().exit_code,
         verified,
         verification: Verification::NotReached,
+        exit_codes_alone: false,
         cancelled,
         message: reason.row().meaning.into(),
         summary: String::new(),

@@ -97,7 +97,15 @@ fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
         (name(&job.task), name(&job.outcome.job), time(job.effort().map_or(0, |(_, _, duration_ms)| duration_ms)));
     let about = [("classname", task.as_str()), ("name", &own), ("time", &time)];
     let test = xml.create_element("testcase").with_attributes(about);
-    let Some(element) = element(job) else { return test.write_empty().map(drop) };
+    let Some(element) = element(job) else {
+        let Some(doubt) = job.doubt() else { return test.write_empty().map(drop) };
+        return test
+            .write_inner_content(|xml| {
+                xml.create_element("system-out").write_text_content(BytesText::new(&format!("verified {doubt}")))?;
+                Ok(())
+            })
+            .map(drop);
+    };
     let (message, kind) = (name(&job.says), job.standing.word());
     test.write_inner_content(|xml| {
         let befallen = xml.create_element(element).with_attributes([("message", message.as_str()), ("type", kind)]);
@@ -130,13 +138,13 @@ pub(crate) fn page(summary: &Summary) -> String {
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
     text.push_str(&format!("{}, {}{bound}\n\n", seconds(summary.duration_ms), money(summary.usd_micros)));
     text.push_str("| | job | result | attempts | turns | cost | time |\n|---|---|---|---:|---:|---:|---:|\n");
-    let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || job.standing != Standing::Verified;
+    let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
     for job in &rows {
         let (attempts, turns, time) = job.effort().map_or_else(Default::default, |(attempts, turns, ms)| {
             (attempts.to_string(), turns.to_string(), seconds(ms))
         });
-        let how = if job.why().is_empty() { String::new() } else { format!(": {}", cell(job.why())) };
+        let how = if job.remark().is_empty() { String::new() } else { format!(": {}", cell(job.remark())) };
         let how = format!("{}{how}", job.word());
         let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
         let name = cell(&job.outcome.job);

@@ -24,4 +24,6 @@ pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
 pub use ledger::{Ledger, LedgerFault, Wanted};
 pub use outcome::{End, NotRun, Outcome, Ran, Standing};
 pub use record::{BatchEvent, BatchRecord};
+#[cfg(feature = "cli")]
+pub(crate) use summary::EXIT_CODES_ALONE;
 pub use summary::{BATCH_SCHEMA_VERSION, Counts, JobSummary, Summary};

@@ -1,6 +1,7 @@
 //! What became of each job of a batch: plain data, kept so that nothing that is over is done twice.
 
 use crate::id::{RunId, TreeId};
+use crate::report::{is_by_exit_codes_alone, proof_of};
 use crate::run::{TaskResult, Workplace, WorkplaceState};
 use crate::verdict::{Reason, StopCause, Verification};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,9 @@ pub struct Ran {
     pub verified: bool,
     /// What became of the gate.
     pub verification: Verification,
+    /// Whether the gate passed by exit codes alone: no test was counted or named, and no canary was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit_codes_alone: bool,
     /// Whether somebody asked for it to stop.
     pub cancelled: bool,
     /// One line on why it ended.
@@ -198,6 +202,11 @@ impl Outcome {
         matches!(reason, Reason::ProviderFailed | Reason::EmptyResponse | Reason::IoError | Reason::Internal)
     }
 
+    /// Whether the gate passed by exit codes alone.
+    pub fn is_by_exit_codes_alone(&self) -> bool {
+        matches!(&self.end, End::Ran(ran) if ran.exit_codes_alone)
+    }
+
     /// One line on how it ended, for people.
     pub fn says(&self) -> String {
         match &self.end {
@@ -226,6 +235,7 @@ impl Ran {
             exit_code: result.exit_code,
             verified: result.verified,
             verification: result.verification,
+            exit_codes_alone: proof_of(result).is_some_and(is_by_exit_codes_alone),
             cancelled: result.cancelled,
             message: result.message.clone(),
             summary: result.summary.chars().take(SUMMARY).collect(),

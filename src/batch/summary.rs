@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// The version of [`Summary`].
 pub const BATCH_SCHEMA_VERSION: u32 = 1;
 
+/// The doubt about a job whose gate counted no test and saw no canary.
+pub(crate) const EXIT_CODES_ALONE: &str = "by exit codes alone";
+
 /// What a batch came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -42,6 +45,8 @@ pub struct Summary {
 pub struct Counts {
     pub jobs: usize,
     pub verified: usize,
+    /// Those of `verified` whose gate passed by exit codes alone.
+    pub exit_codes_alone: usize,
     pub failed: usize,
     pub errored: usize,
     pub cancelled: usize,
@@ -100,9 +105,18 @@ impl JobSummary {
         }
     }
 
-    /// Why it has not succeeded, for a row of a table; empty where it has.
-    pub fn why(&self) -> &str {
-        if self.standing == Standing::Verified && !self.outcome.beaten { "" } else { &self.says }
+    /// The remark of a row of a table: why the job has not succeeded, or that its gate passed by
+    /// exit codes alone; empty otherwise.
+    pub fn remark(&self) -> &str {
+        match self.standing {
+            Standing::Verified if !self.outcome.beaten => self.doubt().unwrap_or_default(),
+            _ => &self.says,
+        }
+    }
+
+    /// The doubt about a verified job.
+    pub fn doubt(&self) -> Option<&'static str> {
+        self.outcome.is_by_exit_codes_alone().then_some(EXIT_CODES_ALONE)
     }
 
     /// Attempts, model turns and milliseconds of its last run; nothing without one.
@@ -120,6 +134,7 @@ impl Counts {
         let mut counts = Self::default();
         for outcome in outcomes {
             counts.jobs += 1;
+            counts.exit_codes_alone += usize::from(outcome.is_by_exit_codes_alone() && outcome.is_verified());
             *match outcome.standing() {
                 Standing::Verified => &mut counts.verified,
                 Standing::Failed => &mut counts.failed,
@@ -144,11 +159,15 @@ impl Counts {
         }
     }
 
-    /// In words: `3 of 5 verified, 1 failed, 1 skipped`.
+    /// In words: `3 of 5 verified (2 by exit codes alone), 1 failed, 1 skipped`.
     pub fn words(&self) -> String {
         let others = Standing::ALL.into_iter().filter(|standing| *standing != Standing::Verified);
         let others = others.filter(|standing| self.get(*standing) > 0);
-        let first = format!("{} of {} verified", self.verified, self.jobs);
+        let doubt = match self.exit_codes_alone {
+            0 => String::new(),
+            count => format!(" ({count} {EXIT_CODES_ALONE})"),
+        };
+        let first = format!("{} of {} verified{doubt}", self.verified, self.jobs);
         let rest = others.map(|standing| format!("{} {}", self.get(standing), standing.word()));
         [first].into_iter().chain(rest).collect::<Vec<_>>().join(", ")
     }

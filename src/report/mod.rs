@@ -15,7 +15,7 @@ pub mod runs;
 pub mod story;
 
 pub use human::{Fact, closing, committed, count, money, seconds};
-pub use proof::{found, grounds, proof_of, rests_on, unproven};
+pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;
 use serde::Serialize;

@@ -35,9 +35,13 @@ pub fn rests_on(proof: &Proof) -> String {
     format!("tree {tree} {place}; {evidence}")
 }
 
+/// Returns whether a pass rests on exit codes alone: no test was counted or named, and no canary was seen.
+pub fn is_by_exit_codes_alone(proof: &Proof) -> bool {
+    proof.tests.is_none_or(|tests| tests == 0) && proof.canaries == 0
+}
+
 /// What it does not prove, a line each; none where all that fledge can do was done.
 pub fn unproven(proof: &Proof) -> Vec<&'static str> {
-    let has_evidence = proof.tests.is_some_and(|tests| tests > 0) || proof.canaries > 0;
     let all = [
         (
             !is_clean(proof),
@@ -52,7 +56,7 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
             "that as many tests ran as before: the base was not judged, or counts none (`--baseline always` compares)",
         ),
         (
-            !has_evidence,
+            is_by_exit_codes_alone(proof),
             "that tests ran at all: no step has a `junit` report or prints a count, no lane has a `canary`",
         ),
     ];

@@ -71,7 +71,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     must_be_batch_report(&report);
     assert_eq!(
         report["counts"],
-        json!({"jobs": 3, "verified": 1, "failed": 1, "errored": 0, "cancelled": 0, "skipped": 1, "not_started": 0})
+        json!({"jobs": 3, "verified": 1, "exit_codes_alone": 1, "failed": 1, "errored": 0, "cancelled": 0, "skipped": 1, "not_started": 0})
     );
     assert_eq!((&report["exit_code"], &report["verified"]), (&json!(1), &json!(false)));
     let own: Value = serde_json::from_str(&read(&report["jobs"][0]["report"].as_str().unwrap().to_owned())).unwrap();
@@ -85,6 +85,28 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
         ended.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge/task-a*"]).lines().count(),
         1
     );
+}
+
+#[test]
+fn a_job_that_passed_by_exit_codes_alone_is_marked_and_one_whose_tests_were_counted_is_not() {
+    let counted = "steps:\n  - { name: test, run: 'test -f done && echo 3 passed in 0.1s' }\n";
+    let run = batch(&["tasks", "--jobs", "1"]).lane("counted", counted);
+    let run = with(with(run, "a", "lane: counted", &writes("done")), "b", "", &writes("done")).committed();
+    let at = run.state().parent().unwrap().to_owned();
+    let names = ["junit.xml", "page.md", "report.json"].map(|name| at.join(name).display().to_string());
+    let ended = run.arg("--junit").arg(&names[0]).arg("--summary").arg(&names[1]).arg("--report").arg(&names[2]).run();
+    ended.must_exit(0);
+    let [junit, page, report] = names.map(|name| fs::read_to_string(name).unwrap());
+    let marked = |text: &str| text.lines().filter(|line| line.contains("by exit codes alone")).count();
+    for (text, count) in [(&ended.stderr, 3), (&page, 2), (&junit, 1)] {
+        assert_eq!(marked(text), count, "{text}");
+    }
+    assert!(ended.stderr.contains("2 of 2 verified (1 by exit codes alone)"), "{}", ended.story());
+    assert!(page.contains("| `b` | verified: `by exit codes alone` |"), "{page}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    must_be_batch_report(&report);
+    let alone = |job: usize| report["jobs"][job]["end"]["ran"]["exit_codes_alone"].clone();
+    assert_eq!((alone(0), alone(1), &report["counts"]["exit_codes_alone"]), (Value::Null, json!(true), &json!(1)));
 }
 
 #[test]

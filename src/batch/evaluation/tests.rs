@@ -12,6 +12,7 @@ fn job(name: &str, reason: Reason, turns: u64, usd_micros: Option<u64>) -> JobSu
         exit_code: reason.row().exit_code,
         verified: reason.row().exit_code == 0,
         verification: Verification::NotReached,
+        exit_codes_alone: false,
         cancelled: false,
         message: reason.row().meaning.into(),
         summary: String::new(),

@@ -76,7 +76,7 @@ pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folde
 
 /// The table: a row for each job, then what all of them came to.
 pub(super) fn table(summary: &Summary) -> Vec<Line> {
-    let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || job.standing != Standing::Verified;
+    let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
     let columns: Vec<[String; 6]> = rows.iter().map(|job| row(job)).collect();
     let width = |column: usize| columns.iter().map(|row| cells(&row[column])).max().unwrap_or(0);
@@ -88,8 +88,8 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
         line.push((tone, format!("  {}", padded(&columns[1], widths[1]))));
         let numbers: Vec<String> = (2..6).map(|column| padded(&columns[column], widths[column])).collect();
         line.push((Tone::Faint, format!("  {}", numbers.join("  "))));
-        if !job.why().is_empty() {
-            line.push((Tone::Plain, format!("  {}", fit(&super::super::paint::one_line(job.why()), LONGEST_WORDS))));
+        if !job.remark().is_empty() {
+            line.push((Tone::Plain, format!("  {}", fit(&super::super::paint::one_line(job.remark()), LONGEST_WORDS))));
         }
         trim(&mut line);
         lines.push(line);
@@ -177,6 +177,7 @@ pub(super) fn counted(number: u64, what: &str) -> String {
 pub(super) fn mark_of(job: &JobSummary) -> (&'static str, Tone) {
     match job.standing {
         _ if job.outcome.beaten => ("-", Tone::Faint),
+        Standing::Verified if job.doubt().is_some() => ("✓", Tone::Warn),
         Standing::Verified => ("✓", Tone::Good),
         Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
         Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),

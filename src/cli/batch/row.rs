@@ -3,7 +3,7 @@
 use super::super::display::gist_of_args;
 use super::super::paint::Tone;
 use super::page::counted;
-use crate::batch::{End, Outcome, Standing};
+use crate::batch::{EXIT_CODES_ALONE, End, Outcome, Standing};
 use crate::report::{money, seconds};
 use crate::run::{AgentEvent, Phase, StateName};
 use crate::verdict::StepProgress;
@@ -75,6 +75,7 @@ impl Row {
 pub(super) fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
     let standing = outcome.standing();
     let (mark, tone) = match standing {
+        Standing::Verified if outcome.is_by_exit_codes_alone() => ("✓", Tone::Warn),
         Standing::Verified => ("✓", Tone::Good),
         Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
         Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
@@ -82,6 +83,8 @@ pub(super) fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
     let mut line = vec![(tone, format!("{mark} {}", standing.word()))];
     if standing != Standing::Verified {
         line.push((Tone::Plain, format!(": {}", outcome.says())));
+    } else if outcome.is_by_exit_codes_alone() {
+        line.push((Tone::Plain, format!(" {EXIT_CODES_ALONE}")));
     }
     if let End::Ran(ran) = &outcome.end {
         let cost = if outcome.usd_micros == 0 { String::new() } else { format!(", {}", money(outcome.usd_micros)) };
