@@ -253,6 +253,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         sandbox: "off".into(),
         tests: None,
         tests_before: None,
+        tests_by_name: 0,
         canaries: 0,
         held_out: 0,
     };

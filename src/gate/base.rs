@@ -333,7 +333,7 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 
 /// Takes down what the steps of a lane showed.
 pub(super) async fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
-    for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
+    for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
         let printed = match step.log.clone() {
             Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
             None => Printed::default(),
@@ -341,7 +341,12 @@ pub(super) async fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
         evidence.add(
             &step.lane,
             &step.step,
-            Shown::new(report.as_ref(), printed, matches!(step.status, StepStatus::Passed | StepStatus::Flaky)),
+            Shown::new(
+                report.as_ref(),
+                found.as_ref(),
+                printed,
+                matches!(step.status, StepStatus::Passed | StepStatus::Flaky),
+            ),
         );
     }
 }

@@ -124,6 +124,7 @@ impl Sitting<'_> {
             sandbox: self.site.wall.kind().name().into(),
             tests: record.evidence.ran(),
             tests_before,
+            tests_by_name: record.evidence.named(),
             canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
             held_out: self.gate.held_out.len() as u64,
         };

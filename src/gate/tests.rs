@@ -224,6 +224,7 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         sandbox: "off".into(),
         tests: None,
         tests_before: None,
+        tests_by_name: 0,
         canaries: 0,
         held_out: 0,
     };

@@ -3,6 +3,7 @@
 
 mod excerpt;
 mod explain;
+mod found;
 mod junit;
 mod lines;
 mod listen;
@@ -18,7 +19,7 @@ pub use junit::{JunitReport, Malformed};
 pub use listen::Listen;
 pub use lookout::AfterStep;
 pub use recall::{recall, remember};
-pub use test_report::{TestReportFault, forget_junit, read_junit};
+pub use test_report::TestReportFault;
 
 pub(crate) use excerpt::excerpt;
 
@@ -27,6 +28,7 @@ use crate::limits::{GRACE, LINGER, LOG_LIMIT};
 use crate::process::wall::{Holes, Wall, WallKind};
 use crate::process::{self, End, Ended, Invocation, Pace, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
+use found::Found;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use listen::Teller;
@@ -34,6 +36,7 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use test_report::{ReportRoot, forget_junit, read_junit};
 use tokio_util::sync::CancellationToken;
 
 /// Where and how a lane runs.
@@ -123,6 +126,9 @@ pub struct LaneOutcome {
     /// The test report that each of them wrote, in the same order, where it names one that can be read.
     #[serde(skip)]
     pub test_reports: Vec<Option<JunitReport>>,
+    /// The tests of the reports that Maven and Gradle wrote in each of them without being asked, in the same order, where it names none.
+    #[serde(skip)]
+    pub found_reports: Vec<Option<JunitReport>>,
     /// From the first order to the end of the last step.
     pub duration: Duration,
 }
@@ -147,7 +153,7 @@ pub async fn run_lane(
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let mut spans = vec![None::<Span>; lane.steps.len()];
-    let mut test_reports = vec![None::<JunitReport>; lane.steps.len()];
+    let (mut test_reports, mut found_reports) = (vec![None; lane.steps.len()], vec![None; lane.steps.len()]);
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
@@ -194,7 +200,7 @@ pub async fn run_lane(
                 let report = report::ended(lane, number, &tried, &reports[number], course.status_of_stopped());
                 let (status, next, orders) = course.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
-                test_reports[number] = tried.tests.and_then(Result::ok);
+                (test_reports[number], found_reports[number]) = (tried.tests.and_then(Result::ok), tried.found);
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
                     (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
@@ -212,7 +218,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, spans, test_reports, duration }
+    LaneOutcome { ruling, steps: reports, spans, test_reports, found_reports, duration }
 }
 
 /// Waits before another try of a step; gives its number.
@@ -228,6 +234,8 @@ struct Tried {
     log: PathBuf,
     /// Its own test report, where the step names one, or why there is none.
     tests: Option<Result<JunitReport, String>>,
+    /// The tests of the reports that its builds wrote, where it names none.
+    found: Option<JunitReport>,
     /// What it comes to, and why, where it or something in it could not be started.
     unrun: Option<(StepStatus, String)>,
 }
@@ -250,7 +258,9 @@ async fn run_step(
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
     let log = room.log_dir.join(log);
     let report = step.junit.as_ref().map(|junit| place::of_report(step, junit));
-    let forgotten = report.as_ref().map_or(Ok(()), |path| forget_junit(&room.root, path));
+    let root = ReportRoot::new(room);
+    let forgotten = report.as_ref().map_or(Ok(()), |path| forget_junit(&root, path));
+    let found = Found::look(room, &root, step).await;
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
@@ -268,11 +278,15 @@ async fn run_step(
     }
     let unrun = unrun::judge(room, step, &variables, &ended);
     let read = |path: String| {
-        let read = forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| room.as_seen(&fault));
+        let read = forgotten.and_then(|()| read_junit(&root, &path)).map_err(|fault| room.as_seen(&fault));
         read.map(|report| place::in_root(step, report))
     };
     let tests = report.map(read);
-    (number, Tried { tries, ended, log, tests, unrun })
+    let found = match found {
+        Some(found) => found.read().await,
+        None => None,
+    };
+    (number, Tried { tries, ended, log, tests, found, unrun })
 }
 
 /// Runs a program behind the room's wall, where there is one.

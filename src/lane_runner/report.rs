@@ -37,7 +37,7 @@ pub(super) fn given_up(report: &mut StepReport) -> StepReport {
 /// stop.
 pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepReport, stopped: StepStatus) -> StepReport {
     let step = &lane.steps[number];
-    let Tried { tries, ended, log, tests, unrun } = tried;
+    let Tried { tries, ended, log, tests, found, unrun } = tried;
     let unrun = unrun.clone();
     let (status, mut note) = match &ended.end {
         End::Exited(0) => (StepStatus::Passed, String::new()),
@@ -77,7 +77,8 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
             note = also(&note, why);
             (if status == StepStatus::Passed { StepStatus::Failed } else { status }, None)
         }
-        None => (status, None),
+        // One that was only found says which tests failed; what the step comes to, its exit code says.
+        None => (status, found.as_ref().map(|report| Box::new(report.summary()))),
     };
     StepReport {
         status,

@@ -2,6 +2,7 @@
 //! removed before the step starts. What ran there may have made links of it and of its folders, by which this program would read, or
 //! remove, what the step itself could not: no link is followed out of the project, and none in the place of the report.
 
+use super::Room;
 use super::junit::{JunitReport, Malformed};
 use crate::workspace::jail::{Jail, JailError, Kind, Last, Place};
 use std::io;
@@ -61,15 +62,39 @@ pub enum TestReportFault {
     },
 }
 
+/// The folder that the paths of reports are below.
+#[derive(Debug, Clone)]
+pub(super) struct ReportRoot {
+    /// Its name.
+    pub(super) named: PathBuf,
+    /// Where this process finds what steps see there: behind layers, that is another folder.
+    pub(super) seen: PathBuf,
+}
+
+impl ReportRoot {
+    pub(super) fn new(room: &Room) -> Self {
+        let view = room.behind.as_ref().and_then(|behind| behind.holes.view.as_ref());
+        let named = room.root.clone();
+        let seen = view.map_or_else(|| named.clone(), |view| view.seen(&named.canonicalize().unwrap_or(named.clone())));
+        Self { named, seen }
+    }
+}
+
+impl From<&Path> for ReportRoot {
+    fn from(root: &Path) -> Self {
+        Self { named: root.to_owned(), seen: root.to_owned() }
+    }
+}
+
 /// Removes a report that is already there, so that the next one is known to be new. `path` is below `root`.
 ///
 /// # Errors
 ///
 /// When it is there and cannot be removed.
-pub fn forget_junit(root: &Path, path: &str) -> Result<(), TestReportFault> {
+pub(super) fn forget_junit(root: &ReportRoot, path: &str) -> Result<(), TestReportFault> {
     let place = at(root, path)?;
-    let is_there = place.metadata().map_err(|fault| told(root, path, fault))?.is_some();
-    if is_there { place.delete().map_err(|fault| told(root, path, fault)) } else { Ok(()) }
+    let is_there = place.metadata().map_err(|fault| told(&root.named, path, fault))?.is_some();
+    if is_there { place.delete().map_err(|fault| told(&root.named, path, fault)) } else { Ok(()) }
 }
 
 /// Reads the report that a step has written at `path` below `root`: at most 16 MiB, waiting for nothing.
@@ -77,16 +102,17 @@ pub fn forget_junit(root: &Path, path: &str) -> Result<(), TestReportFault> {
 /// # Errors
 ///
 /// When it is missing, no file, too large, unreadable, or not a JUnit report; and when links lead out of `root`.
-pub fn read_junit(root: &Path, path: &str) -> Result<JunitReport, TestReportFault> {
-    let bytes = at(root, path)?.read(MAX_REPORT).map_err(|fault| told(root, path, fault))?;
+pub(super) fn read_junit(root: &ReportRoot, path: &str) -> Result<JunitReport, TestReportFault> {
+    let bytes = at(root, path)?.read(MAX_REPORT).map_err(|fault| told(&root.named, path, fault))?;
     JunitReport::parse(&String::from_utf8_lossy(&bytes))
-        .map_err(|what| TestReportFault::Malformed { path: root.join(path), what })
+        .map_err(|what| TestReportFault::Malformed { path: root.named.join(path), what })
 }
 
 /// Where it is, found name by name and held by its folder.
-fn at(root: &Path, path: &str) -> Result<Place, TestReportFault> {
-    let place = Jail::open(root).and_then(|jail| jail.locate(&jail.path(path)?, Last::Keep));
-    place.map_err(|fault| told(root, path, fault))
+fn at(root: &ReportRoot, path: &str) -> Result<Place, TestReportFault> {
+    let jail = Jail::open_seen(&root.named, &root.seen);
+    let place = jail.and_then(|jail| jail.locate(&jail.path(path)?, Last::Keep));
+    place.map_err(|fault| told(&root.named, path, fault))
 }
 
 fn told(root: &Path, named: &str, fault: JailError) -> TestReportFault {
@@ -112,7 +138,7 @@ mod tests {
 
     /// What is said of it, without the folder.
     fn said(root: &Path, path: &str) -> String {
-        read_junit(root, path).unwrap_err().to_string().replace(&root.display().to_string(), "")
+        read_junit(&root.into(), path).unwrap_err().to_string().replace(&root.display().to_string(), "")
     }
 
     #[test]
@@ -121,11 +147,11 @@ mod tests {
         let (root, path) = (folder.path(), "sub/../report.xml");
         let text = "<testsuite><testcase name='a'/><testcase name='\u{fffd}'/></testsuite>";
         fs::write(root.join("report.xml"), text).unwrap();
-        assert_eq!(read_junit(root, path).unwrap().counts.tests, 2);
-        forget_junit(root, path).unwrap();
-        forget_junit(root, path).unwrap();
-        forget_junit(root, "no/folder/report.xml").unwrap();
-        assert!(matches!(read_junit(root, path), Err(TestReportFault::Missing { .. })));
+        assert_eq!(read_junit(&root.into(), path).unwrap().counts.tests, 2);
+        forget_junit(&root.into(), path).unwrap();
+        forget_junit(&root.into(), path).unwrap();
+        forget_junit(&root.into(), "no/folder/report.xml").unwrap();
+        assert!(matches!(read_junit(&root.into(), path), Err(TestReportFault::Missing { .. })));
     }
 
     #[test]
@@ -152,17 +178,20 @@ mod tests {
         symlink(&elsewhere, root.join("out")).unwrap();
         symlink("../elsewhere", root.join("up")).unwrap();
         for path in ["out/r.xml", "up/r.xml"] {
-            assert!(matches!(read_junit(&root, path), Err(TestReportFault::Outside { .. })), "{path}");
-            assert!(matches!(forget_junit(&root, path), Err(TestReportFault::Outside { .. })), "{path}");
+            assert!(matches!(read_junit(&root.as_path().into(), path), Err(TestReportFault::Outside { .. })), "{path}");
+            assert!(
+                matches!(forget_junit(&root.as_path().into(), path), Err(TestReportFault::Outside { .. })),
+                "{path}"
+            );
         }
         insta::assert_snapshot!(said(&root, "out/r.xml"), @"the test report `out/r.xml` is to be in a folder that leads out of the project");
         symlink(elsewhere.join("r.xml"), root.join("r.xml")).unwrap();
         insta::assert_snapshot!(said(&root, "r.xml"), @"the test report `/r.xml` is a link, and links are not followed");
-        forget_junit(&root, "r.xml").unwrap();
+        forget_junit(&root.as_path().into(), "r.xml").unwrap();
         assert!(!root.join("r.xml").is_symlink() && elsewhere.join("r.xml").exists());
         fs::create_dir(root.join("deep")).unwrap();
         symlink("deep", root.join("inner")).unwrap();
         fs::copy(elsewhere.join("r.xml"), root.join("deep/r.xml")).unwrap();
-        assert_eq!(read_junit(&root, "inner/r.xml").unwrap().counts.tests, 1);
+        assert_eq!(read_junit(&root.as_path().into(), "inner/r.xml").unwrap().counts.tests, 1);
     }
 }

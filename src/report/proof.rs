@@ -22,7 +22,7 @@ pub fn rests_on(proof: &Proof) -> String {
     };
     let many = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let evidence = [
-        proof.tests.map(|tests| many(tests, "test")),
+        proof.tests.map(|tests| many(tests, "test") + &by_name(proof)),
         match proof.canaries {
             0 => None,
             1 => Some("canary seen".into()),
@@ -33,6 +33,15 @@ pub fn rests_on(proof: &Proof) -> String {
     let evidence: Vec<String> = evidence.into_iter().flatten().collect();
     let evidence = if evidence.is_empty() { "exit codes alone".into() } else { evidence.join(", ") };
     format!("tree {tree} {place}; {evidence}")
+}
+
+/// Says how many of the tests are known by name, so that a test of the base that did not run would be named.
+fn by_name(proof: &Proof) -> String {
+    match proof.tests_by_name {
+        0 => String::new(),
+        named if proof.tests.is_some_and(|tests| named >= tests) => " by name".into(),
+        named => format!(" ({named} by name)"),
+    }
 }
 
 /// Returns whether a pass rests on exit codes alone: no test was counted or named, and no canary was seen.
@@ -97,7 +106,8 @@ mod tests {
     fn proof(room: &str, sandbox: &str, tests: Option<u64>, canaries: u64, held_out: u64) -> Proof {
         let base = TreeId::empty();
         let (tree, room, sandbox) = (base.clone(), room.to_owned(), sandbox.to_owned());
-        Proof { base, tree, lanes: "d".into(), room, sandbox, tests, tests_before: tests, canaries, held_out }
+        let lanes = "d".into();
+        Proof { base, tree, lanes, room, sandbox, tests, tests_before: tests, tests_by_name: 0, canaries, held_out }
     }
 
     #[test]
@@ -114,6 +124,8 @@ mod tests {
         ] {
             assert_eq!(rests_on(&proof), format!("tree {tree} {said}"));
         }
+        let named = |named| rests_on(&Proof { tests_by_name: named, ..proof("clean", "off", Some(3), 0, 0) });
+        assert!(named(3).ends_with("; 3 tests by name") && named(2).ends_with("; 3 tests (2 by name)"));
     }
 
     #[test]

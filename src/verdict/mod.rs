@@ -68,10 +68,18 @@ pub struct Proof {
     /// How many ran on the base, with which they were compared; absent where it was not judged, or counts none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests_before: Option<u64>,
+    /// How many of the tests are known by name, so that each test of the base was looked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tests_by_name: u64,
     /// How many planted failures were seen.
     pub canaries: u64,
     /// How many lanes passed that only the gate knows.
     pub held_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The ruling of a gate run.

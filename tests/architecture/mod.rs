@@ -66,6 +66,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "gate/planted.rs",
             "gate/sentry.rs",
             "lane_runner/explain.rs",
+            "lane_runner/found.rs",
             "cli/serve/jobs.rs",
             "scheduler/crew.rs",
             "scheduler/ledger.rs",

@@ -11,6 +11,7 @@ mod held_back;
 mod install;
 mod judging;
 mod locks;
+mod named;
 mod room_git;
 mod rooms;
 mod unfetched;

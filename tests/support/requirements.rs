@@ -14,6 +14,7 @@ use std::sync::Mutex;
 pub(crate) enum Need {
     Browser,
     CCompiler,
+    Cmake,
     Go,
     GoogleTest,
     Junit,
@@ -34,6 +35,7 @@ impl Need {
         match self {
             Self::Browser => ("BROWSER", "apt-get install chromium chromium-driver"),
             Self::CCompiler => ("CC", "apt-get install gcc"),
+            Self::Cmake => ("CMAKE", "apt-get install cmake"),
             Self::Go => ("GO", "apt-get install golang-go"),
             Self::GoogleTest => ("GTEST", "apt-get install g++ libgtest-dev"),
             Self::Junit => ("JUNIT", "apt-get install default-jdk-headless junit4"),
@@ -54,6 +56,7 @@ impl Need {
         match name {
             "chromedriver" => Self::Browser,
             "cc" | "gcc" => Self::CCompiler,
+            "cmake" | "ctest" => Self::Cmake,
             "go" => Self::Go,
             "make" => Self::Make,
             "node" | "npm" => Self::Node,

@@ -1,9 +1,10 @@
 //! Evidence beside exit codes: which tests ran. A gate run must have run at least what the same lanes ran on the base, so that a check
 //! which passes because it checks less does not pass. Pure.
 //!
-//! Where a step names a machine report, its tests are known by name. Else what the common runners print is counted; such text can be
-//! forged by the code under test, so it can only ever speak against a pass.
+//! Where a step names a machine report, or Maven or Gradle wrote some, its tests are known by name. Else what the common runners print
+//! is counted, and named where they print names; such text can be forged by the code under test, so it can only ever speak against a pass.
 
+mod names;
 mod printed;
 mod runners;
 
@@ -11,6 +12,7 @@ pub(super) use printed::Printed;
 
 use crate::lane_runner::JunitReport;
 use crate::verdict::TestStatus;
+use names::stable;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +32,10 @@ pub(super) struct Evidence {
 /// What one step showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shown {
-    /// The tests of its machine report that ran, each with how often; `None` where it names no report.
+    /// The tests of its machine report that ran, each with how often; `None` where there is no report.
     named: Option<BTreeMap<String, u32>>,
+    /// Whether the lane names no report, and the step's builds wrote some.
+    is_found: bool,
     /// What was counted in its output.
     printed: Printed,
     /// Whether the step said that all is well.
@@ -39,28 +43,40 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// What a step's report says, where it has one, and what its output says.
-    pub(super) fn new(report: Option<&JunitReport>, printed: Printed, is_green: bool) -> Self {
-        let named = report.map(|report| {
+    /// What a step's report says, where it has one, and what its output says. Where the lane names no
+    /// report, `found` has those that were there.
+    pub(super) fn new(
+        report: Option<&JunitReport>,
+        found: Option<&JunitReport>,
+        printed: Printed,
+        is_green: bool,
+    ) -> Self {
+        let named = report.or(found).map(|report| {
             let mut named = BTreeMap::new();
             for case in report.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
-                *named.entry(format!("{} {}", case.suite, case.name).trim().to_owned()).or_default() += 1;
+                *named.entry(stable(format!("{} {}", case.suite, case.name).trim())).or_default() += 1;
             }
             named
         });
-        Self { named, printed, is_green }
+        Self { named, is_found: report.is_none() && found.is_some(), printed, is_green }
     }
 
     /// How many tests ran, as far as that is known.
     fn ran(&self) -> Option<u64> {
         match &self.named {
-            Some(named) => Some(named.values().map(|count| u64::from(*count)).sum()),
-            None => self.printed.ran(),
+            Some(named) if !self.is_found => Some(sum(named)),
+            named => named.as_ref().map(sum).max(self.printed.ran()),
         }
     }
 
-    /// Why this is less than what the base showed.
-    fn falls_short_of(&self, base: &Self) -> Option<String> {
+    /// How many of them are known by name.
+    fn named(&self) -> u64 {
+        self.named.as_ref().map_or(0, sum).max(self.printed.names().count()).min(self.ran().unwrap_or(0))
+    }
+
+    /// Why this is less than what the base showed. `lane` has the tests of the reports that any step of the lane wrote: builds that run at
+    /// a time find each other's.
+    fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<String> {
         if self.printed.unfinished() > base.printed.unfinished() {
             return Some("a test program ended before its tests did".into());
         }
@@ -69,11 +85,8 @@ impl Shown {
         if self.is_green && self.printed.failed() > before {
             return Some("its exit code says that all is well, and its tests say that some failed".into());
         }
-        let none = BTreeSet::new();
-        let gone: BTreeSet<&str> = match (base.printed.names(), self.printed.names(), self.printed.is_crowded()) {
-            (None, ..) | (_, None, true) => BTreeSet::new(),
-            (Some(base), now, _) => base.difference(now.unwrap_or(&none)).map(String::as_str).collect(),
-        };
+        let has_run = self.ran().is_some_and(|ran| ran > 0);
+        let gone = self.printed.names().missing(base.printed.names(), base.is_green, has_run);
         if !gone.is_empty() {
             return Some(format!("tests of the base did not run: {}", some(&gone)));
         }
@@ -82,10 +95,17 @@ impl Shown {
         if !untested.is_empty() {
             return Some(format!("packages of the base were not tested: {}", some(&untested)));
         }
-        if let (Some(base), Some(now)) = (&base.named, &self.named) {
+        if let Some(named) = &base.named {
+            let none = BTreeMap::new();
+            let now = if base.is_found { lane } else { self.named.as_ref().unwrap_or(&none) };
             let is_missing = |(name, count): &(&String, &u32)| now.get(*name).copied().unwrap_or(0) < **count;
-            let missing: BTreeSet<&str> = base.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
-            return (!missing.is_empty()).then(|| format!("tests of the base did not run: {}", some(&missing)));
+            let missing: BTreeSet<&str> = named.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
+            if !missing.is_empty() {
+                return Some(format!("tests of the base did not run: {}", some(&missing)));
+            }
+            if !base.is_found {
+                return None;
+            }
         }
         let (before, now) = (base.ran()?, self.ran().unwrap_or(0));
         // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little but for Rust's.
@@ -109,6 +129,11 @@ impl Evidence {
         self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more))
     }
 
+    /// How many of these are known by name, so that each of the base was looked for.
+    pub(super) fn named(&self) -> u64 {
+        self.steps.values().map(Shown::named).fold(0, u64::saturating_add)
+    }
+
     /// Returns whether a test runner printed a summary and no step ran a test.
     pub(super) fn is_without_tests(&self) -> bool {
         self.ran() == Some(0)
@@ -118,10 +143,26 @@ impl Evidence {
     pub(super) fn shortfalls(&self, base: &Self) -> Vec<String> {
         let short = |(step, base): (&String, &Shown)| {
             let now = self.steps.get(step).cloned().unwrap_or_default();
-            now.falls_short_of(base).map(|why| format!("{step}: {why}"))
+            now.falls_short_of(base, &self.found_beside(step)).map(|why| format!("{step}: {why}"))
         };
         base.steps.iter().filter_map(short).collect()
     }
+
+    /// The tests of the reports that the steps of this step's lane wrote without being asked.
+    fn found_beside(&self, step: &str) -> BTreeMap<String, u32> {
+        let lane_of = |step: &str| step.split_once('/').map_or_else(String::new, |(lane, _)| lane.to_owned());
+        let mut all = BTreeMap::new();
+        let beside = self.steps.iter().filter(|(other, shown)| shown.is_found && lane_of(other) == lane_of(step));
+        for (name, count) in beside.flat_map(|(_, shown)| shown.named.iter().flatten()) {
+            let most = all.entry(name.clone()).or_insert(0);
+            *most = (*most).max(*count);
+        }
+        all
+    }
+}
+
+fn sum(named: &BTreeMap<String, u32>) -> u64 {
+    named.values().map(|count| u64::from(*count)).sum()
 }
 
 fn some(names: &BTreeSet<&str>) -> String {
@@ -137,13 +178,13 @@ mod tests {
 
     fn report(cases: &str) -> Shown {
         let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-        Shown::new(Some(&report), Printed::default(), true)
+        Shown::new(Some(&report), None, Printed::default(), true)
     }
 
     fn printed(text: &str) -> Shown {
         let mut printed = Printed::default();
         text.lines().for_each(|line| printed.take(line));
-        Shown::new(None, printed, true)
+        Shown::new(None, None, printed, true)
     }
 
     fn shortfalls(base: Shown, now: Shown) -> Vec<String> {
@@ -163,6 +204,32 @@ mod tests {
         assert_eq!(shortfalls(base.clone(), skipped), ["verify/test: tests of the base did not run: m b"]);
         let more = report("<testcase classname='m' name='b'/><testcase classname='m' name='a'/><testcase name='new'/>");
         assert_eq!(shortfalls(base, more), [""; 0]);
+    }
+
+    #[test]
+    fn reports_that_were_found_name_tests_and_count_beside_what_is_printed() {
+        let found = |cases: &str, text: &str| {
+            let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
+            let Shown { printed, .. } = printed(text);
+            Shown::new(None, Some(&report), printed, true)
+        };
+        let (jest, less) = ("Tests: 3 passed, 3 total", "Tests: 1 passed, 1 total");
+        let base = found("<testcase name='a'/><testcase name='[1] 0.5'/>", jest);
+        assert_eq!((base.ran(), base.named()), (Some(3), 2));
+        let other = "<testcase name='a'/><testcase name='[1] 0.7'/>";
+        assert_eq!(shortfalls(base.clone(), found(other, jest)), [""; 0]);
+        let fewer = ["verify/test: fewer tests ran than on the base: 2, there 3"];
+        assert_eq!(shortfalls(base.clone(), found(other, less)), fewer);
+        let gone = ["verify/test: tests of the base did not run: [1]"];
+        assert_eq!(shortfalls(base.clone(), found("<testcase name='a'/><testcase name='b'/>", jest)), gone);
+        let none = ["verify/test: tests of the base did not run: [1], a"];
+        assert_eq!(shortfalls(base.clone(), printed(jest)), none);
+        // A build that runs at the same time may have found the reports.
+        let [mut before, mut after] = [Evidence::default(), Evidence::default()];
+        before.add("verify", "test", base.clone());
+        after.add("verify", "test", printed(jest));
+        after.add("verify", "lint", base);
+        assert_eq!(after.shortfalls(&before), [""; 0]);
     }
 
     #[test]

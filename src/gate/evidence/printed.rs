@@ -1,11 +1,9 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
-use super::runners::{go_package, is_libtest_start, is_node_sum, node_name, summary};
+use super::names::{MOST_NAMES, Names};
+use super::runners::{go_package, is_libtest_start, summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// The most names that are kept; of more, none is.
-const MOST_NAMES: usize = 20_000;
 
 /// What was counted in the output of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,11 +14,8 @@ pub(in crate::gate) struct Printed {
     own: Own,
     /// Test programs that said that they begin, less those that said how they ended.
     open: i64,
-    /// Tests that ran by their names, of runners whose files of tests count as tests, whatever is
-    /// in them.
-    names: BTreeSet<String>,
-    /// Whether such a runner has summed up: without that, what looks like a name is none.
-    has_named: bool,
+    /// Tests that ran by their names.
+    names: Names,
     /// Packages whose tests Go ran: of single tests that pass it says nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     packages: BTreeSet<String>,
@@ -87,9 +82,9 @@ impl Printed {
         self.open
     }
 
-    /// The tests that ran, where they are named; `None` where they are not, or there are too many.
-    pub(super) fn names(&self) -> Option<&BTreeSet<String>> {
-        (self.has_named && !self.is_crowded()).then_some(&self.names)
+    /// The tests that ran by their names.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Packages of Go whose tests ran.
@@ -97,13 +92,9 @@ impl Printed {
         &self.packages
     }
 
-    /// Whether there are too many names to be kept.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.names.len() > MOST_NAMES
-    }
-
     /// Takes a line of output, without escape codes.
     pub(in crate::gate) fn take(&mut self, line: &str) {
+        self.names.take(line);
         let line = line.trim();
         self.own.take(line);
         if is_libtest_start(line) {
@@ -111,11 +102,6 @@ impl Printed {
         }
         if line.starts_with("test result: ") {
             self.open -= 1;
-        }
-        self.has_named |= is_node_sum(line);
-        // One more than are kept tells that there are more.
-        if let Some(name) = node_name(line).filter(|_| self.names.len() <= MOST_NAMES) {
-            self.names.insert(name.to_owned());
         }
         if let Some(package) = go_package(line).filter(|_| self.packages.len() < MOST_NAMES) {
             self.packages.insert(package.to_owned());
@@ -167,6 +153,11 @@ mod tests {
                 0,
             ),
             ("[ERROR] Tests run: 5, Failures: 1, Errors: 2, Skipped: 0", 5, 3),
+            (
+                "[         8 tests found           ]\n[         7 tests started         ]\n[         2 tests failed          ]",
+                7,
+                2,
+            ),
             ("12 examples, 1 failure, 2 pending", 12, 1),
             ("5 runs, 7 assertions, 0 failures, 1 errors, 0 skips", 5, 1),
             ("OK (5 tests, 7 assertions)", 5, 0),
@@ -184,29 +175,6 @@ mod tests {
             text.lines().for_each(|line| printed.take(line));
             assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
         }
-    }
-
-    #[test]
-    fn tests_of_node_are_known_by_their_names() {
-        let mut printed = Printed::default();
-        for line in [
-            "✔ adds (0.12ms)",
-            "  ✖ halves (an odd) (1.5ms)",
-            "ok 1 - trims",
-            "not ok 2 - folds",
-            "ok 3 - later # SKIP",
-            "ok then",
-            "✔ Generated client in 993ms",
-            "✔ built",
-        ] {
-            printed.take(line);
-        }
-        assert_eq!(printed.names(), None, "no runner has summed up");
-        printed.take("ℹ tests 4");
-        let names: Vec<&str> = printed.names().into_iter().flatten().map(String::as_str).collect();
-        assert_eq!(names, ["adds", "folds", "halves (an odd)", "trims"]);
-        (0..=MOST_NAMES).for_each(|number| printed.take(&format!("ok 1 - {number}")));
-        assert_eq!(printed.names(), None, "there are too many to be kept");
     }
 
     #[test]

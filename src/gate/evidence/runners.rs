@@ -4,9 +4,9 @@
 type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
 /// and how many of them failed.
-const RUNNERS: [Runner; 20] = [
-    libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire, rspec,
-    minitest, phpunit, exunit, ava, uvu, deno,
+const RUNNERS: [Runner; 21] = [
+    libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire, console,
+    rspec, minitest, phpunit, exunit, ava, uvu, deno,
 ];
 /// The words before which runners put the number of what failed.
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
@@ -175,6 +175,18 @@ fn surefire(line: &str) -> Option<(u64, u64)> {
     };
     let ran = counts.split(',').next()?.parse::<u64>().ok()?;
     Some((ran.saturating_sub(named("Skipped")?), named("Failures")?.saturating_add(named("Errors")?)))
+}
+
+/// `[         7 tests started         ]` and `[         0 tests failed          ]` of JUnit's console
+/// launcher
+fn console(line: &str) -> Option<(u64, u64)> {
+    let (count, what) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(" tests ")?;
+    let count = count.parse().ok()?;
+    match what {
+        "started" => Some((count, 0)),
+        "failed" => Some((0, count)),
+        _ => None,
+    }
 }
 
 /// `12 examples, 1 failure, 2 pending`

@@ -135,6 +135,15 @@ impl Jail {
         Ok(Self { root: Folder::open_root(root).map_err(failed)?, real, named: root.into() })
     }
 
+    /// Opens a directory as [`Jail::open`] does, where what is in it is seen by another path: that of a namespace with other mounts.
+    ///
+    /// # Errors
+    /// As [`Jail::open`].
+    pub fn open_seen(root: &Path, seen: &Path) -> Result<Self, JailError> {
+        let failed = |source| JailError::Root { path: root.into(), source };
+        Ok(Self { root: Folder::open_root(seen).map_err(failed)?, ..Self::open(root)? })
+    }
+
     /// Makes a directory that only its owner may enter, and opens it as a root.
     ///
     /// # Errors

@@ -300,6 +300,7 @@ pub(crate) fn proof() -> Proof {
         sandbox: "off".into(),
         tests: None,
         tests_before: None,
+        tests_by_name: 0,
         canaries: 0,
         held_out: 0,
     }

@@ -1,0 +1,208 @@
+//! The names of tests in what test runners print, line by line. Pure.
+
+use super::runners::{is_node_sum, node_name};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most names that are kept of a family; of more, none is compared.
+pub(super) const MOST_NAMES: usize = 20_000;
+
+/// A family of runners that name the tests they ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Family {
+    Node,
+    Ctest,
+    GoogleTest,
+    /// Catch2 and doctest, where they print times (`-d yes`, `-d`).
+    Timed,
+    /// JUnit's console launcher.
+    Console,
+}
+
+/// Returns the name of a test that ran by a line, and whether a line is a summary. Without a
+/// summary, a line that looks like a name is none.
+type Namer = (Family, fn(&str) -> Option<&str>, fn(&str) -> bool);
+/// The families whose names have a line of their own.
+const NAMERS: [Namer; 5] = [
+    (Family::Node, node_name, is_node_sum),
+    (Family::Ctest, ctest_name, |line| line.contains("% tests passed, ") && line.contains(" failed out of ")),
+    (Family::GoogleTest, googletest_name, |line| line.starts_with("[==========] ") && line.contains(" ran.")),
+    (Family::Timed, timed_name, is_timed_sum),
+    (Family::Console, console_name, |line| line.starts_with("[ ") && line.ends_with(" tests started         ]")),
+];
+
+/// Tests that ran by their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Names {
+    tests: BTreeMap<Family, BTreeSet<String>>,
+    /// Families that have summed up.
+    summed: BTreeSet<Family>,
+    /// The open branches of the tree that JUnit's console launcher prints, each with its column.
+    #[serde(skip)]
+    branches: Vec<(usize, String)>,
+}
+
+impl Names {
+    /// Takes a line of output, without escape codes.
+    pub(super) fn take(&mut self, line: &str) {
+        let plain = line.trim();
+        for (family, name, is_sum) in NAMERS {
+            if is_sum(plain) {
+                self.summed.insert(family);
+            }
+            if let Some(name) = name(plain) {
+                self.add(family, stable(name));
+            }
+        }
+        if let Some(path) = self.branch(line.trim_end()) {
+            self.add(Family::Console, path);
+        }
+    }
+
+    /// The number of tests with a name.
+    pub(super) fn count(&self) -> u64 {
+        self.compared().map(|(_, names)| names.len() as u64).sum()
+    }
+
+    /// The tests of the base that are not named here. Of a base that failed, what a failing test
+    /// printed of another runner does not count, where tests ran here.
+    pub(super) fn missing<'b>(&self, base: &'b Self, base_is_green: bool, has_run: bool) -> BTreeSet<&'b str> {
+        let mut missing = BTreeSet::new();
+        for (family, before) in base.compared() {
+            let is_crowded = self.tests.get(&family).is_some_and(is_crowded);
+            match self.compared().find(|(other, _)| *other == family) {
+                Some((_, now)) => missing.extend(before.iter().filter(|name| !now.contains(*name)).map(String::as_str)),
+                None if is_crowded || (!base_is_green && has_run) => {}
+                None => missing.extend(before.iter().map(String::as_str)),
+            }
+        }
+        missing
+    }
+
+    /// The families whose names can be compared. CTest prints the output of failing tests alone, so
+    /// beside its names those of the runners that it starts say nothing.
+    fn compared(&self) -> impl Iterator<Item = (Family, &BTreeSet<String>)> {
+        let is_alone = self.summed.contains(&Family::Ctest) && self.tests.contains_key(&Family::Ctest);
+        let known = self.tests.iter().filter(move |(family, names)| {
+            self.summed.contains(family) && !is_crowded(names) && (!is_alone || **family == Family::Ctest)
+        });
+        known.map(|(family, names)| (*family, names))
+    }
+
+    fn add(&mut self, family: Family, name: String) {
+        let names = self.tests.entry(family).or_default();
+        // One more than are kept tells that there are more.
+        if !name.is_empty() && !is_crowded(names) {
+            names.insert(name);
+        }
+    }
+
+    /// The path of a test in the tree of JUnit's console launcher: `CalcTest > adds()`.
+    fn branch(&mut self, line: &str) -> Option<String> {
+        let (prefix, rest) = BRANCHES.iter().find_map(|mark| line.split_once(mark))?;
+        if !prefix.chars().all(|char| [' ', '│', '|'].contains(&char)) {
+            return None;
+        }
+        let column = prefix.chars().count();
+        let (name, has_run) = ended(rest);
+        self.branches.retain(|(other, _)| *other < column);
+        self.branches.push((column, stable(name)));
+        let path: Vec<&str> = self.branches.iter().skip(1).map(|(_, name)| name.as_str()).collect();
+        (has_run && !path.is_empty()).then(|| path.join(" > "))
+    }
+}
+
+fn is_crowded(names: &BTreeSet<String>) -> bool {
+    names.len() > MOST_NAMES
+}
+
+/// The marks of branches, by the two themes of the launcher.
+const BRANCHES: [&str; 4] = ["├─ ", "└─ ", "+-- ", "'-- "];
+/// The marks of tests that ran, and of those that did not.
+const RAN: [&str; 4] = ["✔", "✘", "[OK]", "[X]"];
+const LEFT_OUT: [&str; 4] = ["↷", "■", "[S]", "[A]"];
+
+/// The name of a branch, and whether it ran: `adds() ✔`, `halves() ✘ expected: <1> but was: <2>`.
+fn ended(rest: &str) -> (&str, bool) {
+    let name = |mark: &&str| {
+        let (name, after) = rest.split_once(*mark)?;
+        (name.ends_with(' ') && (after.is_empty() || after.starts_with(' '))).then(|| name.trim_end())
+    };
+    match (RAN.iter().find_map(name), LEFT_OUT.iter().find_map(name)) {
+        (Some(ran), Some(left_out)) if left_out.len() < ran.len() => (left_out, false),
+        (Some(ran), _) => (ran, true),
+        (None, Some(left_out)) => (left_out, false),
+        (None, None) => (rest, false),
+    }
+}
+
+/// `JUnit Jupiter > CalcTest > adds() :: SUCCESSFUL` of `--details=testfeed`, `Finished:    adds()
+/// ([engine:junit-jupiter]/[class:p.CalcTest]/[method:adds()])` of `--details=flat`
+fn console_name(line: &str) -> Option<&str> {
+    if let Some(path) = line.strip_suffix(" :: SUCCESSFUL").or_else(|| line.strip_suffix(" :: FAILED")) {
+        return Some(path.split_once(" > ")?.1);
+    }
+    let (_, id) = line.strip_prefix("Finished: ")?.rsplit_once(" ([engine:")?;
+    id.split_once("]/")?.1.strip_suffix(')')
+}
+
+/// ` 1/12 Test  #1: adds ....   Passed    0.01 sec`, `***Failed`, `***Timeout`
+fn ctest_name(line: &str) -> Option<&str> {
+    let is_number = |text: &str| text.trim().parse::<u64>().is_ok();
+    let (place, rest) = line.split_once(" Test ")?;
+    let (number, all) = place.split_once('/')?;
+    let (id, rest) = rest.trim_start().strip_prefix('#')?.split_once(": ")?;
+    let (name, outcome) = rest.split_at(rest.rfind(" ..")?);
+    let outcome = outcome.trim_start_matches([' ', '.']);
+    let has_run = !["***Not Run", "***Skipped"].iter().any(|word| outcome.starts_with(word));
+    ([number, all, id].into_iter().all(is_number) && has_run).then_some(name)
+}
+
+/// `[       OK ] Calc.Adds (0 ms)`, `[  FAILED  ] All/P.Even/1, where GetParam() = 3 (0 ms)`. What a
+/// test prints without a line end is before it.
+fn googletest_name(line: &str) -> Option<&str> {
+    let (_, rest) = ["[       OK ] ", "[  FAILED  ] "].iter().find_map(|mark| line.split_once(mark))?;
+    let (name, _) = rest.rsplit_once(" (").filter(|(_, time)| time.ends_with(" ms)"))?;
+    Some(name.split(", where ").next().unwrap_or(name))
+}
+
+/// `0.000 s: adds numbers`
+fn timed_name(line: &str) -> Option<&str> {
+    let (time, name) = line.split_once(" s: ")?;
+    (time.contains('.') && time.parse::<f64>().is_ok()).then_some(name)
+}
+
+/// `All tests passed (3 assertions in 2 test cases)`, `test cases: 2 | 1 passed | 1 failed`,
+/// `[doctest] test cases: 3 | 3 passed | 0 failed | 0 skipped`
+fn is_timed_sum(line: &str) -> bool {
+    line.strip_prefix("[doctest] ").unwrap_or(line).starts_with("test cases: ")
+        || (line.starts_with("All tests passed (") && line.ends_with(')'))
+}
+
+/// A name without what differs from run to run: the values after the number of a parameterized
+/// test (`[1] 0.73`), hash codes (`Object@1b2c3d`), and bytes in memory (`16-byte object <90-F3`).
+pub(super) fn stable(name: &str) -> String {
+    let end = name.find("-byte object <").or_else(|| number_end(name)).unwrap_or(name.len());
+    let mut parts = name[..end].split('@');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_hexdigit).count();
+        text.push('@');
+        text.push_str(if digits >= 4 { &part[digits..] } else { part });
+    }
+    text
+}
+
+/// The end of the first number in brackets.
+fn number_end(name: &str) -> Option<usize> {
+    let starts = name.match_indices('[').map(|(at, _)| at + 1);
+    let end = |at: usize| {
+        let digits = name[at..].bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0 && name[at + digits..].starts_with(']')).then_some(at + digits + 1)
+    };
+    starts.filter_map(end).next()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Tests of C++ and Java are known by their names, without configuration: a test of the base that did not run is named.
+
+use crate::support::{Ended, Fledge, Model, Need, say, shell};
+use serde_json::json;
+use std::path::Path;
+
+/// A run of a script on a project of these files with this lane.
+fn run(files: &[(&str, &str)], lane: &str, script: &str) -> Ended {
+    let model = Model::new([shell(script), say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=0");
+    files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text)).run()
+}
+
+/// Insists that honest work is verified with so many tests by name.
+#[track_caller]
+fn must_be_named(ended: &Ended, tests: u64) {
+    let report = ended.must_be(0, "verified");
+    let proof = &report["attempts"][0]["verdict"]["proof"];
+    assert_eq!((&proof["tests"], &proof["tests_by_name"]), (&json!(tests), &json!(tests)), "{}", ended.story());
+    assert!(ended.stderr.contains(" by name"), "{}", ended.story());
+}
+
+/// Insists that a run is refused since these tests did not run.
+#[track_caller]
+fn must_miss(ended: &Ended, tests: &str) {
+    let report = ended.must_be(1, "gate_failed");
+    let message = report["message"].as_str().unwrap();
+    assert!(message.contains(&format!("tests of the base did not run: {tests}")), "{message}\n{}", ended.story());
+}
+
+#[test]
+fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named_though_as_many_run() {
+    if !Need::has_program("ctest") {
+        return Need::Cmake.lacks("there is no cmake");
+    }
+    let list = "cmake_minimum_required(VERSION 3.10)\nproject(calc NONE)\nenable_testing()\n\
+        add_test(NAME adds COMMAND sh ${CMAKE_SOURCE_DIR}/tests/adds.sh)\n\
+        add_test(NAME present COMMAND test -f ${CMAKE_SOURCE_DIR}/calc.sh)\n";
+    let test = "cd \"$(dirname \"$0\")/..\" && test \"$(sh calc.sh 2 3)\" = 5\n";
+    let files = [("CMakeLists.txt", list), ("tests/adds.sh", test), ("calc.sh", "echo $(($1 - $2))\n")];
+    let lane = "steps: [{ name: test, run: 'cmake -B /tmp/built . >/dev/null && cd /tmp/built && ctest' }]\n";
+    must_be_named(&run(&files, lane, "sed -i 's/ - / + /' calc.sh"), 2);
+    let taken_out = "sed -i 's/NAME adds COMMAND .*/NAME new COMMAND true)/' CMakeLists.txt";
+    must_miss(&run(&files, lane, taken_out), "adds");
+}
+
+#[test]
+fn a_program_of_googletest_that_ends_before_its_tests_is_no_pass() {
+    if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
+        return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
+    }
+    let test =
+        "#include <gtest/gtest.h>\n#include \"../calc.h\"\n\nTEST(Calc, adds) {\n    EXPECT_EQ(add(2, 3), 5);\n}\n";
+    let files = [("calc.h", "inline int add(int a, int b) { return a - b; }\n"), ("tests/calc.cpp", test)];
+    let build = "g++ -o /tmp/checks tests/*.cpp -lgtest -lgtest_main -pthread && /tmp/checks";
+    let lane = format!("steps: [{{ name: test, run: '{build}' }}]\n");
+    must_be_named(&run(&files, &lane, "sed -i 's/a - b/a + b/' calc.h"), 1);
+    let ends =
+        "printf '#include <unistd.h>\\n__attribute__((constructor)) static void early() { _exit(0); }\\n' >>calc.h";
+    must_miss(&run(&files, &lane, ends), "Calc.adds");
+}
+
+/// What Surefire 3.2.5 wrote for a class of JUnit 5, without properties and most times; `suite.txt` lists what the class has run.
+const SUREFIRE: &str = r#"mkdir -p target/surefire-reports
+{
+  echo '<?xml version="1.0" encoding="UTF-8"?><testsuite name="p.CalcTest$Inner">'
+  while read -r name; do
+    case $name in
+    adds) test "$(cat calc.txt)" = 5 && echo '<testcase name="adds" classname="p.CalcTest" time="0.006"/>' ||
+      { red=1; echo '<testcase name="adds" classname="p.CalcTest"><failure message="expected: 5" type="E"/></testcase>'; } ;;
+    off) echo '<testcase name="off" classname="p.CalcTest" time="0.0"><skipped message="@Disabled"/></testcase>' ;;
+    *) echo "<testcase name=\"$name\" classname=\"p.CalcTest\$Inner\" time=\"0.003\"/>" ;;
+    esac
+  done <suite.txt
+  echo '</testsuite>'
+} >'target/surefire-reports/TEST-p.CalcTest$Inner.xml'
+exit ${red:-0}
+"#;
+
+#[test]
+fn the_reports_of_maven_name_tests_without_configuration_and_without_a_line_of_output() {
+    let files = [("mvnw", SUREFIRE), ("calc.txt", "1\n"), ("suite.txt", "adds\noff\neach(int)[1]\neach(int)[2]\n")];
+    let lane = "steps: [{ name: test, run: sh ./mvnw -q test }]\n";
+    let ended = run(&files, lane, "echo 5 >calc.txt");
+    must_be_named(&ended, 3);
+    let report = ended.report();
+    let counts = &report["attempts"][0]["verdict"]["steps"][0]["tests"]["counts"];
+    assert_eq!((&counts["tests"], &counts["skipped"]), (&json!(4), &json!(1)));
+    let taken_out = "sed -i 's/^adds/new/' suite.txt";
+    must_miss(&run(&files, lane, taken_out), "p.CalcTest adds");
+}
+
+#[test]
+fn a_report_in_a_folder_that_is_kept_between_rooms_is_found() {
+    let test = "mkdir -p target/surefire-reports; cat $1.xml >target/surefire-reports/TEST-$1.xml; test -f done";
+    let report = "<testsuite><testcase classname='p.T' name='adds'/></testsuite>";
+    for junit in ["", ", junit: target/surefire-reports/TEST-a.xml"] {
+        let lane = format!("cache: [target]\nsteps: [{{ name: test, run: sh ./mvnw a{junit} }}]\n");
+        let files = [("mvnw", test), ("a.xml", report), (".gitignore", "target\n")];
+        must_be_named(&run(&files, &lane, "touch done"), 1);
+    }
+}
