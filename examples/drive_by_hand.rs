@@ -60,9 +60,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
             };
             Event::GateFinished { call, verdict: Box::new(verdict) }
         }
-        Action::SaveReport { call } => {
-            Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() }
-        }
+        Action::SaveReport { call } => Event::ReportSaved { call, saved: Box::default() },
         other => unreachable!("this example never gets to {}", other.name()),
     }
 }

@@ -76,7 +76,7 @@ pub struct Ran {
     pub usd_micros: Option<u64>,
     /// From start to end, in milliseconds.
     pub duration_ms: u64,
-    /// Paths that file tools changed.
+    /// Paths that differ from the base; where that is not known, those that file tools changed.
     pub files_changed: Vec<String>,
     /// The tree that the gate has passed.
     pub tree: Option<TreeId>,
@@ -245,7 +245,7 @@ impl Ran {
             tokens_out: usage.output_tokens,
             usd_micros: usage.cost_micros,
             duration_ms: result.duration_ms,
-            files_changed: result.files_changed.iter().take(FILES).map(|file| file.path.clone()).collect(),
+            files_changed: result.changed_paths().take(FILES).map(str::to_owned).collect(),
             tree: result.tree.clone(),
             commit: result.commit.clone(),
             branch: result.branch.clone(),

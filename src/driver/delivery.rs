@@ -159,9 +159,9 @@ impl Hands {
         }
     }
 
-    /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.
-    pub(super) async fn keep_state(&self) {
-        let Some(ready) = self.ready.get() else { return };
+    /// Keeps what the agent has left of a run that ended unverified, if that can be had in time. Returns the tree.
+    pub(super) async fn keep_state(&self) -> Option<TreeId> {
+        let ready = self.ready.get()?;
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
         let hurried = async {
             self.stop.token().cancelled().await;
@@ -174,10 +174,16 @@ impl Hands {
         };
         tokio::select! {
             biased;
-            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept && !self.stop.token().is_cancelled() {
-                tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
+            kept = ready.ground.keep_candidate(&run, None, &stop) => match kept {
+                Ok(tree) => Some(tree),
+                Err(fault) => {
+                    if !self.stop.token().is_cancelled() {
+                        tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
+                    }
+                    None
+                }
             },
-            () = late => {}
+            () = late => None,
         }
     }
 }

@@ -376,7 +376,7 @@ impl<'a> Drive<'a> {
             return;
         }
         if self.run.result().is_some_and(|result| !result.verified) {
-            self.hands.keep_state().await;
+            let _kept = self.hands.keep_state().await;
         }
         self.hands.close_git().await;
     }

@@ -224,18 +224,19 @@ impl Ground {
         take.await.map_err(no_trees)
     }
 
-    /// Keeps what the agent has left: the tree that was judged, else the workspace as it stands.
+    /// Keeps what the agent has left: the tree that was judged, else the workspace as it stands. Returns the tree.
     pub(super) async fn keep_candidate(
         &self,
         run: &RunId,
         tree: Option<TreeId>,
         stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
+    ) -> Result<TreeId, TreesFault> {
         let tree = match tree {
             Some(tree) => tree,
             None => self.trees.take(stop).await?.tree,
         };
-        self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await
+        self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await?;
+        Ok(tree)
     }
 
     /// What changed in the workspace since a moment and is in no tree. Behind layers the agent cannot change what is installed.

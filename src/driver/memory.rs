@@ -75,7 +75,8 @@ pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
 
 /// What a later run may want to know of this one. `None`: nothing was done.
 fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
-    let has_changes = !result.files_changed.is_empty();
+    let files: Vec<&str> = result.changed_paths().collect();
+    let has_changes = !files.is_empty();
     if !has_changes && (result.cancelled || result.turns == 0) {
         return None;
     }
@@ -84,7 +85,6 @@ fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
     let why = if result.verified { String::new() } else { format!(": {}", result.message) };
     let said: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
-    let files: Vec<&str> = result.files_changed.iter().map(|change| change.path.as_str()).collect();
     let parts = [
         format!("Task: {}{asked}", one_line(&result.title)),
         format!("Outcome: {}{}", result.reason, one_line(&why)),

@@ -15,6 +15,7 @@ mod charter;
 mod child;
 mod configuration;
 mod delivery;
+mod difference;
 mod drive;
 mod earlier;
 mod enclosure;

@@ -16,11 +16,11 @@ use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
 use crate::provider::Request;
-use crate::run::{Action, Event, Query, Run, StateName, TaskResult, Workplace, WorkplaceState};
+use crate::run::{Action, Event, Query, Run, Saved, StateName, TaskResult, WorkplaceState};
 use crate::store::RunDir;
 use crate::task::Task;
 use crate::tool::{Effect, LANE_LOG, Tool, ToolHost, ToolRequest};
-use crate::verdict::{OutsideTree, Ruling, StepProgress, Verdict};
+use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::worktree::Worktree;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -279,8 +279,7 @@ impl Hands {
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         if self.lineage.is_child() {
-            let (notes, outside_tree) = (Vec::new(), OutsideTree::default());
-            let saved = Event::ReportSaved { call, notes, worktree: None, outside_tree };
+            let saved = Event::ReportSaved { call, saved: Box::default() };
             return inbox.outbox().send(saved); // what it came to is the result of a call
         }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
@@ -288,13 +287,14 @@ impl Hands {
         let effect = async move {
             hands.close().await; // nobody is left who could write what is put back
             let mut notes = hands.put_back_configuration().await;
-            let (outside, unseen) = hands.outside_tree(&run, &stop).await; // before fledge itself installs anything
+            let (outside_tree, unseen) = hands.outside_tree(&run, &stop).await; // before fledge itself installs anything
             notes.extend(unseen);
             notes.extend(hands.moved(run.result().as_ref(), &stop).await);
             notes.extend(hands.bring_in_line(&run, &stop).await);
             let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
-            match hands.see_out(&stop, hands.save(&run, &notes, outside, &stop)).await {
-                Some(Ok((worktree, outside_tree))) => Event::ReportSaved { call, notes, worktree, outside_tree },
+            let saved = Saved { notes: notes.clone(), outside_tree, ..Saved::default() };
+            match hands.see_out(&stop, hands.save(&run, saved, &stop)).await {
+                Some(Ok(saved)) => Event::ReportSaved { call, saved: Box::new(saved) },
                 Some(Err(message)) => failed(told(message)),
                 None => failed("the report was not written before the run had to stop".into()),
             }
@@ -337,25 +337,32 @@ impl Hands {
         memory::keep(result, &self.task, &self.settings);
     }
 
-    /// Gives where the run has worked, and what is left of that; and what is left outside of its tree.
-    async fn save(
-        &self,
-        run: &Run,
-        notes: &[String],
-        mut outside: OutsideTree,
-        stop: &CancellationToken,
-    ) -> Result<(Option<Workplace>, OutsideTree), String> {
+    /// Gives what only the report knows, beside what is given.
+    async fn save(&self, run: &Run, mut saved: Saved, stop: &CancellationToken) -> Result<Saved, String> {
         if let Some(path) = self.settings.patch.as_ref().filter(|_| !self.has_left()) {
             self.write_patch(path, run, stop).await?;
         }
-        let Some(mut result) = run.result() else { return Ok((None, outside)) };
-        let workplace = self.leave_worktree(&result, stop).await;
-        result.worktree = workplace.clone().or(result.worktree);
-        result.warnings.extend_from_slice(notes);
-        if workplace.as_ref().is_some_and(|it| it.state == WorkplaceState::Removed) {
-            outside.ignored.clear(); // gone with the worktree
+        let Some(mut result) = run.result() else { return Ok(saved) };
+        let tree = match result.tree.clone().filter(|_| result.verified) {
+            None if !self.has_left() => self.keep_state().await,
+            tree => tree,
+        };
+        // Who stops a run waits for its worktree first. Once that is removed, nothing is left that differs.
+        let is_late = self.worktree.is_some() && self.stop.token().is_cancelled();
+        if !is_late {
+            saved.difference = self.difference(run, tree.clone(), stop).await;
         }
-        result.outside_tree.clone_from(&outside);
+        saved.worktree = self.leave_worktree(&result, stop).await;
+        if is_late && !self.has_left() {
+            saved.difference = self.difference(run, tree, stop).await;
+        }
+        if saved.worktree.as_ref().is_some_and(|it| it.state == WorkplaceState::Removed) {
+            saved.outside_tree.ignored.clear(); // gone with the worktree
+        }
+        result.worktree = saved.worktree.clone().or(result.worktree);
+        result.warnings.extend_from_slice(&saved.notes);
+        result.difference.clone_from(&saved.difference);
+        result.outside_tree.clone_from(&saved.outside_tree);
         if self.stop.token().is_cancelled() {
             // A lane that was stopped in its middle has left its logs as they were.
             mask_logs(&self.run_dir.logs(), &self.settings.secrets).await;
@@ -363,7 +370,7 @@ impl Hands {
         reach("report", "begun").map_err(|error| chain(&error))?;
         report::save(&result, &self.task, &self.settings, &self.run_dir, stop).await?;
         reach("report", "done").map_err(|error| chain(&error))?;
-        Ok((workplace, outside))
+        Ok(saved)
     }
 }
 

@@ -178,9 +178,6 @@ impl Hands {
             Err(fault) => return result.worktree.clone().map(|workplace| workplace.unclear(chain(&fault))),
         };
         if !self.has_left() {
-            if !result.verified {
-                self.keep_state().await;
-            }
             self.close_git().await;
         }
         let workplace = Workplace::made(&worktree.folder, &worktree.branch, &record.base);

@@ -1,9 +1,9 @@
 //! The closing summary of a run, as lines for people. Pure.
 
 use super::proof::{held_back, proof_of, unproven};
-use crate::chat::ChangeKind;
 pub use crate::chat::money;
-use crate::run::TaskResult;
+use crate::chat::{ChangeKind, FileChange};
+use crate::run::{ChangedFile, TaskResult};
 use crate::verdict::{OutsidePath, OutsideTree};
 
 /// One line of the summary: what it is about, and what there is to say.
@@ -46,19 +46,8 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
         say("before", told);
     }
     say("attempts", format!("{judged}, {} model turns", result.turns));
-    for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {
-        let what = match file.kind {
-            ChangeKind::Created => " (new)",
-            ChangeKind::Modified => "",
-            ChangeKind::Deleted => " (deleted)",
-        };
-        let about = if place == 0 { "files" } else { "" };
-        say(about, format!("{} +{} -{}{what}", file.path, file.added, file.removed));
-    }
-    if result.files_changed.is_empty() {
-        say("files", "none changed by file tools".into());
-    } else if result.files_changed.len() > FILES_NAMED {
-        say("", format!("and {} more", result.files_changed.len() - FILES_NAMED));
+    for (place, says) in files(result).into_iter().enumerate() {
+        say(if place == 0 { "files" } else { "" }, says);
     }
     if let Some(commit) = &result.commit {
         say("commit", committed(commit, result.branch.as_deref()));
@@ -74,6 +63,45 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     say("tokens", tokens(result));
     say("time", seconds(result.duration_ms));
     facts
+}
+
+/// The files that differ from the base, with their sum where there are several. Where that is not known, those that file tools changed.
+fn files(result: &TaskResult) -> Vec<String> {
+    let Some(difference) = &result.difference else { return by_tools(result) };
+    let mut lines = Vec::new();
+    match difference.files {
+        0 => lines.push("none differs from the base".to_owned()),
+        1 => {}
+        files => {
+            lines.push(format!("{} differ, +{} -{}", count(files), count(difference.added), count(difference.removed)))
+        }
+    }
+    lines.extend(difference.changes.iter().take(FILES_NAMED).map(ChangedFile::told));
+    lines.extend(more(difference.files, FILES_NAMED));
+    lines
+}
+
+fn by_tools(result: &TaskResult) -> Vec<String> {
+    let changes = &result.files_changed;
+    let told = |file: &FileChange| {
+        let what = match file.kind {
+            ChangeKind::Created => " (new)",
+            ChangeKind::Modified => "",
+            ChangeKind::Deleted => " (deleted)",
+        };
+        format!("{} +{} -{}{what}", file.path, file.added, file.removed)
+    };
+    let mut lines =
+        vec![if changes.is_empty() { "none changed by file tools" } else { "changed by file tools:" }.to_owned()];
+    lines.extend(changes.iter().take(FILES_NAMED).map(told));
+    lines.extend(more(changes.len() as u64, FILES_NAMED));
+    lines
+}
+
+/// `and 3 more`, where there are more than those that are named.
+fn more(all: u64, named: usize) -> Option<String> {
+    let more = all.saturating_sub(named as u64);
+    (more > 0).then(|| format!("and {} more", count(more)))
 }
 
 /// A commit in a few words: `1a2b3c4d5e6f on main`.

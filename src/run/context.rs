@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::charter::{Charter, Plan, ToolAccess, ToolRule};
+use super::difference::Difference;
 use super::event::Delivery;
 use super::ledger::Ledger;
 use super::loops::LoopWatch;
@@ -44,6 +45,9 @@ pub(super) struct Context {
     /// What changed in the workspace and is in no tree.
     #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
     pub(super) outside_tree: OutsideTree,
+    /// What differs between the base and the work, once the report is saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) difference: Option<Box<Difference>>,
     /// The newest state of the files that is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkpoint: Option<TreeId>,
@@ -88,6 +92,7 @@ impl Context {
             is_base_judged: false,
             delivery: None,
             outside_tree: OutsideTree::default(),
+            difference: None,
             checkpoint: None,
             started: Moment::default(),
             now: Moment::default(),

@@ -1,6 +1,7 @@
 //! Everything that can happen to a run, in the past tense. Plain data: what is in the journal, and what the machine is fed.
 
 use super::charter::{Charter, Plan};
+use super::difference::Difference;
 use super::workplace::Workplace;
 use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::{CallId, TreeId};
@@ -88,17 +89,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ways: Option<String>,
     },
-    /// The report is written; each note is told and is in the report.
+    /// The report is written.
     ReportSaved {
         call: CallId,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        notes: Vec<String>,
-        /// Where the run has worked, and what is left of that.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        worktree: Option<Workplace>,
-        /// What changed in the workspace and is in no tree.
-        #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
-        outside_tree: OutsideTree,
+        #[serde(flatten)]
+        saved: Box<Saved>,
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },
@@ -133,6 +128,23 @@ pub struct Delivery {
 /// Whether a reason may come from outside. That the work counts, or that somebody wants a stop, only the machine itself says.
 pub(super) fn may_be_given(reason: Reason) -> bool {
     !matches!(reason, Reason::Verified | Reason::Skipped | Reason::NotDelivered | Reason::Cancelled)
+}
+
+/// What is known once the report is written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Notes on the way, which are in the report, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Where the run has worked, and what is left of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Workplace>,
+    /// What changed in the workspace and is in no tree.
+    #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
+    pub outside_tree: OutsideTree,
+    /// What differs between the base and the work, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Box<Difference>>,
 }
 
 impl Event {

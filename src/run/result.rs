@@ -1,5 +1,6 @@
 //! What a run came to: the one value that the report, the exit code and the library's answer are made of.
 
+use super::difference::Difference;
 use super::ledger::{Attempt, ToolTally};
 use super::state::Ended;
 use super::workplace::Workplace;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted.
+/// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted; `difference` has all that differs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskResult {
@@ -48,6 +49,10 @@ pub struct TaskResult {
     pub turns: u64,
     /// What file tools changed, sorted by path.
     pub files_changed: Vec<FileChange>,
+    /// What differs between the base and the tree that passed, or else the files as the run left them, whatever made it. `None` where
+    /// that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Box<Difference>>,
     /// What it might spend.
     #[serde(default)]
     pub limits: Limits,
@@ -93,6 +98,16 @@ pub struct TaskResult {
     pub duration_ms: u64,
 }
 
+impl TaskResult {
+    /// The paths that the run changed: those that differ from the base, or those that file tools changed where that is not known.
+    pub fn changed_paths(&self) -> impl Iterator<Item = &str> {
+        let differing =
+            self.difference.iter().flat_map(|difference| &difference.changes).map(|file| file.path.as_str());
+        let by_tools = self.files_changed.iter().filter(|_| self.difference.is_none()).map(|file| file.path.as_str());
+        differing.chain(by_tools)
+    }
+}
+
 impl Run {
     /// What the run came to. `None` while it has not ended.
     pub fn result(&self) -> Option<TaskResult> {
@@ -119,6 +134,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         attempts: cx.ledger.attempts.clone(),
         turns: cx.ledger.turns.saturating_add(cx.ledger.child_turns),
         files_changed: cx.ledger.files.values().cloned().collect(),
+        difference: cx.difference.clone(),
         limits: cx.charter.limits.clone(),
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),

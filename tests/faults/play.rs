@@ -160,9 +160,7 @@ impl Stage {
                 }
             }
             Action::RunGate { call, .. } => Event::GateFinished { call, verdict: Box::new(passed()) },
-            Action::SaveReport { call } => {
-                Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() }
-            }
+            Action::SaveReport { call } => Event::ReportSaved { call, saved: Box::default() },
             Action::Emit { event } => {
                 let event: AgentEvent = event;
                 let _written_to_a_string = writeln!(self.told, "{}", serde_json::to_string(&event).unwrap());

@@ -51,7 +51,7 @@ fn a_second_task_in_the_same_place_has_its_whole_time() {
     let mut first = Walk::verifying(charter()).answer(judged(Ruling::Passed));
     first.now = Moment(10_000_000);
     let second = first
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
+        .answer(|call| Event::ReportSaved { call, saved: Box::default() })
         .then(Event::TaskSubmitted { charter: charter().into() });
     assert_eq!(second.run.deadline(), Some(Moment(10_000_000 + Limits::default().time_ms)));
     assert_eq!(second.then(cancel()).run.result().map(|result| result.duration_ms), Some(0));
@@ -118,12 +118,7 @@ fn a_cancel_between_overlapping_reads_still_shows_and_keeps_every_result_in_orde
     let second = ToolOutcome::ok("two");
     let walk = walk.then(Event::ToolFinished { call: CallId(4), outcome: second }).then(cancel());
     let report = walk.asked().last().and_then(Action::call).expect("a report");
-    let walk = walk.then(Event::ReportSaved {
-        call: report,
-        notes: Vec::new(),
-        worktree: None,
-        outside_tree: Default::default(),
-    });
+    let walk = walk.then(Event::ReportSaved { call: report, saved: Box::default() });
     let results = [
         "the run ended while this call was running: what it did is not known",
         "two",

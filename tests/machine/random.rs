@@ -102,11 +102,7 @@ fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     }
     if run.state() == StateName::Reporting {
         let call = run.awaited().last().copied().unwrap_or(CallId(0));
-        court.handle(
-            run,
-            Moment(0),
-            Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() },
-        )?;
+        court.handle(run, Moment(0), Event::ReportSaved { call, saved: Box::default() })?;
     }
     law_01_idle_is_first_and_last::is_over(run.state())
 }
@@ -142,7 +138,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
             Event::GateProgress { call, progress }
         }
         16 => Event::GateFinished { call, verdict: Box::new(nature::verdict(temper, dice)) },
-        17 => Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() },
+        17 => Event::ReportSaved { call, saved: Box::default() },
         18 => Event::Delivered { call, result: Ok(nature::delivery()), ways: None },
         19 => Event::LimitReached { reason: nature::any_reason(dice) },
         20 => nature::base_judged(dice),

@@ -177,15 +177,7 @@ fn events() -> Vec<(&'static str, Make)> {
     add("GateFinished: tampered", Box::new(judged(Ruling::Tampered)));
     add("Delivered: ok", Box::new(delivered(Ok(()))));
     add("Delivered: failed", Box::new(delivered(Err("it moved"))));
-    add(
-        "ReportSaved",
-        Box::new(|call| Event::ReportSaved {
-            call,
-            notes: Vec::new(),
-            worktree: None,
-            outside_tree: Default::default(),
-        }),
-    );
+    add("ReportSaved", Box::new(|call| Event::ReportSaved { call, saved: Box::default() }));
     add("ReportFailed", Box::new(|call| Event::ReportFailed { call, message: "disk full".into() }));
     add("DeadlinePassed", Box::new(|_| Event::DeadlinePassed));
     add("DeadlinePassed: early", Box::new(|_| Event::DeadlinePassed));

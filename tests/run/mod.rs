@@ -4,6 +4,7 @@
 mod asking;
 mod cancelling;
 mod continuing;
+mod difference;
 mod events;
 mod example;
 mod exit_codes;

@@ -8,7 +8,7 @@ use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::bill::Bill;
 use crate::run::context::Context;
-use crate::run::event::Event;
+use crate::run::event::{Event, Saved};
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::{Reason, StopCause};
 use serde::{Deserialize, Serialize};
@@ -65,8 +65,9 @@ impl Reporting {
 
     pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::ReportSaved { call, notes, worktree, outside_tree } if call == self.call => {
-                cx.outside_tree = outside_tree;
+            Event::ReportSaved { call, saved } if call == self.call => {
+                let Saved { notes, worktree, outside_tree, difference } = *saved;
+                (cx.outside_tree, cx.difference) = (outside_tree, difference);
                 cx.plan.worktree = worktree.or(cx.plan.worktree.take());
                 notes.into_iter().for_each(|note| cx.warn(note));
                 Some(self.rest(cx))

@@ -1,6 +1,7 @@
 //! States of the workspace as git trees: taken, compared, exported and put back by a git directory of our own, which no agent can
 //! write. It reads no configuration, hook, attribute or ignored list but its own and the workspace's `.gitignore` files.
 
+mod difference;
 mod export;
 mod fault;
 pub(in crate::workspace) mod git;
@@ -16,6 +17,7 @@ mod retake;
 mod seen;
 mod take;
 
+pub use difference::FileDifference;
 pub use fault::TreesFault;
 pub(in crate::workspace) use listing::entries_of;
 pub use names::{path_text, text_path};

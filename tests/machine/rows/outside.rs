@@ -61,11 +61,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
     };
     let same = || Some(Proof { tree: nature::proof().base, ..nature::proof() });
     let walk = Walk::planning(fix()).answer(as_it_is(same())).gives("Reporting", &[save(2)]);
-    let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
-        .run
-        .result()
-        .expect("a result");
+    let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert_eq!((result.reason, result.verification, result.turns), (Reason::Verified, Verification::Passed, 0));
     assert_eq!((result.tree, result.attempts.len()), (Some(nature::proof().base), 1));
     assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
@@ -82,11 +78,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
 fn a_fix_that_an_older_program_planned_ends_as_it_did() {
     let plan = fledge::run::Plan { base_passes: Some(true), ..nature::plan() };
     let walk = Walk::planning(Charter { is_fix: true, ..charter() }).answer(planned(plan));
-    let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
-        .run
-        .result()
-        .expect("a result");
+    let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert_eq!((result.reason, result.tree, result.attempts.len()), (Reason::Verified, None, 0));
     assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
 }
@@ -96,11 +88,7 @@ fn a_delivery_that_failed_says_the_ways_out_that_fit_its_fault() {
     let ways = "remove `x`".to_owned();
     let failed = |call| Event::Delivered { call, result: Err("it moved".into()), ways: Some(ways) };
     let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(failed);
-    let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
-        .run
-        .result()
-        .expect("a result");
+    let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert!(result.message.ends_with(": it moved; remove `x`"), "{}", result.message);
 }
 
@@ -148,11 +136,7 @@ pub(super) fn a_delivery_is_told_and_reported() {
     let committed = AgentEvent::Committed { commit: commit.clone(), branch: branch.clone() };
     let noted = AgentEvent::Warning(notes[0].clone());
     let walk = walk.gives_all("Reporting", &[told(committed), told(noted), save(5)]);
-    let result = walk
-        .answer(|call| Event::ReportSaved { call, notes: Vec::new(), worktree: None, outside_tree: Default::default() })
-        .run
-        .result()
-        .expect("a result");
+    let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     let (base, tree) = (nature::proof().base, nature::proof().tree);
     assert_eq!((result.reason, result.tree, result.base), (Reason::Verified, Some(tree), Some(base)));
     assert_eq!((result.commit, result.branch), (Some(commit), branch));
@@ -161,12 +145,7 @@ pub(super) fn a_delivery_is_told_and_reported() {
 #[test]
 pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
     let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(delivered(Err("it moved")));
-    let walk = walk.gives("Reporting", &[save(5)]).answer(|call| Event::ReportSaved {
-        call,
-        notes: Vec::new(),
-        worktree: None,
-        outside_tree: Default::default(),
-    });
+    let walk = walk.gives("Reporting", &[save(5)]).answer(|call| Event::ReportSaved { call, saved: Box::default() });
     let result = walk.run.result().expect("a result");
     assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
     assert_eq!((result.verification, result.commit), (Verification::Passed, None));
@@ -229,12 +208,9 @@ fn finished(reason: Reason, message: &str, output_tokens: u64) -> Action {
 
 #[test]
 pub(super) fn a_saved_report_ends_the_run() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).answer(|call| Event::ReportSaved {
-        call,
-        notes: Vec::new(),
-        worktree: None,
-        outside_tree: Default::default(),
-    });
+    let walk = Walk::verifying(charter())
+        .answer(judged(Ruling::Passed))
+        .answer(|call| Event::ReportSaved { call, saved: Box::default() });
     let end = finished(Reason::Verified, "the project's checks passed", 1);
     walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::Verified);
 }

@@ -106,12 +106,7 @@ impl World {
                     let event = if self.dice.chance(50) {
                         Event::ReportFailed { call: *call, message: "disk full".into() }
                     } else {
-                        Event::ReportSaved {
-                            call: *call,
-                            notes: Vec::new(),
-                            worktree: None,
-                            outside_tree: Default::default(),
-                        }
+                        Event::ReportSaved { call: *call, saved: Box::default() }
                     };
                     self.soon(event);
                 }
