@@ -368,6 +368,7 @@ impl<'a> Drive<'a> {
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
     pub(super) async fn leave(&mut self) {
         self.hands.close().await;
+        self.hands.forget_installations().await;
         // Nothing is left to be put back but where no report could be written, or where somebody was alive who should not have been.
         for note in self.hands.put_back_configuration().await {
             self.emit(AgentEvent::Warning(note), false);

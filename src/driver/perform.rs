@@ -11,7 +11,7 @@ use super::{Settings, environment, interrupted, memory, report, servers, summary
 use crate::causes::chain;
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
-use crate::gate::{Gate, Seal, mask_logs};
+use crate::gate::{Gate, Seal, forget_installations, mask_logs};
 use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
@@ -137,6 +137,13 @@ impl Hands {
     pub(super) async fn close(&self) {
         if let Some(ready) = self.ready.get() {
             tokio::join!(ready.close(), ready.stop_base());
+        }
+    }
+
+    /// Removes what was installed for the checks. A run that is taken up again installs it anew.
+    pub(super) async fn forget_installations(&self) {
+        if !self.lineage.is_child() {
+            forget_installations(self.run_dir.path()).await;
         }
     }
 

@@ -14,8 +14,9 @@ pub(in crate::gate) use overlay::Overlay;
 use super::base::Caches;
 use super::history;
 use super::holdout;
-use super::install::Installation;
+use super::install::{INSTALLED, Installation};
 use super::installed::reached;
+use super::refreshed::REFRESHED;
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
@@ -288,6 +289,14 @@ async fn add_repository(
     let repository = RoomRepository { source, history: history.as_ref(), seen_at, base, tree, has_stat };
     replica::write(&site.trees, repository, files, index, stop).await?;
     Ok(history)
+}
+
+/// Removes what was installed for the trees of a run, and the caches that were filled for them. What cannot be removed is left to
+/// whoever removes the run.
+pub async fn forget_installations(run: &Path) {
+    let folders = [INSTALLED, REFRESHED].map(|name| run.join(name));
+    let work = move || folders.iter().for_each(|folder| drop(clear(folder)));
+    let _left = tokio::task::spawn_blocking(work).await;
 }
 
 /// Whether something that is no link is there.

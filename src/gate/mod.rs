@@ -42,7 +42,7 @@ mod unfetched;
 pub use base::BaseFault;
 pub use by_hand::Entered;
 pub use check::{Checked, check, check_file};
-pub use clean::RoomFault;
+pub use clean::{RoomFault, forget_installations};
 pub use configuration::{CONFIGURATION, PutBack, put_back};
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use differences::{differences, fetching, ignored_in_commands};

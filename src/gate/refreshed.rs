@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Says that caches are filled.
 const READY: &str = "ready";
+/// The folder of a run with such caches.
+pub(super) const REFRESHED: &str = "refreshed";
 
 /// The caches of a lane for this tree, filled anew where its dependencies differ from the base's.
 ///
@@ -53,7 +55,7 @@ pub(super) async fn caches(
 /// Where they are kept, beside the rooms of the run: by the tree that they are made for.
 fn folder(site: &Site, lane: &Lane, ground: &TreeId) -> PathBuf {
     let kind = if lane.held_out.is_some() { "held-out" } else { "lanes" };
-    site.rooms.with_file_name("refreshed").join(ground.as_str()).join(kind).join(&lane.name)
+    site.rooms.with_file_name(REFRESHED).join(ground.as_str()).join(kind).join(&lane.name)
 }
 
 async fn fill(

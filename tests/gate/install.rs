@@ -211,3 +211,46 @@ fn an_installation_without_layers_leaves_the_caches_of_other_programs_as_they_ar
     let lane = "steps: [{ name: check, run: 'ls node_modules/new; case \"$CARGO_HOME$GOPATH\" in *fetched*) exit 1 ;; esac; case \"$npm_config_cache\" in *fetched*) ;; *) exit 1 ;; esac' }]";
     place.lane("verify", lane).arg("--sandbox=off").arg("--max-retries=0").run().must_be(0, "verified");
 }
+
+#[test]
+fn a_manifest_that_no_installer_runs_is_named_beside_the_command_that_ran() {
+    let script = format!("{}; echo 'gem \"b\"' >>Gemfile", adds("new"));
+    let model = Model::new([shell(&script), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let ended = place.file("Gemfile", "source 'https://rubygems.org'\n").arg("--max-retries=0").run();
+    let warnings = ended.must_be(0, "verified")["warnings"].to_string();
+    for said in
+        ["were installed for the checks by `npm install", "Gemfile changed and is a program, so it does not run"]
+    {
+        assert!(warnings.contains(said), "{warnings}");
+    }
+    let left = ["installed", "refreshed"].map(|name| ended.run_folder().join(name));
+    assert!(left.iter().all(|folder| !folder.exists()), "the run is over: {left:?}");
+}
+
+#[test]
+fn an_installation_for_hold_out_checks_alone_is_not_told_to_the_model() {
+    for (code, fails) in [(0, false), (1, true)] {
+        let model = Model::new([
+            shell("touch done; sed -i 's/= .*/= [\"rich\"]/' pyproject.toml"),
+            say("Done."),
+            say("I do not know."),
+        ]);
+        let tools = tempfile::tempdir().unwrap();
+        let hatch = tools.path().join("hatch");
+        fs::write(&hatch, format!("#!/bin/sh\necho \"hatch: $*\"; exit {}\n", u8::from(fails))).unwrap();
+        fs::set_permissions(&hatch, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap());
+        let place = Fledge::simple(&model).env("PATH", &path).arg("--max-retries=1");
+        let place = place.file("pyproject.toml", "[project]\nname = \"a\"\ndependencies = []\n");
+        let held = "steps: [{ name: held, run: 'hatch run secret-env:check || true' }]";
+        let ended = place.file("../held/hidden.yaml", held).arg("--holdout=../held").run();
+        ended.must_exit(code);
+        let asked: String = model.asked().iter().map(|asked| asked.body.to_string()).collect();
+        let report = ended.report();
+        let verdicts = report["attempts"].to_string();
+        let said = "an installation for hold-out checks";
+        assert!(verdicts.contains(said) && !verdicts.contains("secret-env"), "{verdicts}\n{}", ended.story());
+        assert!(!asked.contains("secret-env") && asked.contains(said) == fails, "{asked}");
+    }
+}

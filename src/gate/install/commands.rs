@@ -16,7 +16,12 @@ pub(super) struct Command {
     pub(super) run: String,
     /// It fills folders of the workspace, and not only a cache in the home.
     pub(super) fills_folders: bool,
+    /// Only hold-out lanes need it, so no agent may read it.
+    pub(super) is_hidden: bool,
 }
+
+/// The words that stand for a hidden command.
+const HIDDEN: &str = "an installation for hold-out checks";
 
 /// The facts about a project.
 pub(super) struct Project<'p> {
@@ -105,7 +110,9 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
             "Gemfile" | "Gemfile.lock" => (OTHERS, project.beside("Gemfile", folder, "bundle install")),
             "composer.json" | "composer.lock" => (OTHERS, project.composer(folder)),
             "mix.exs" | "mix.lock" => (OTHERS, project.beside("mix.exs", folder, "mix deps.get")),
-            "pubspec.yaml" | "pubspec.lock" => (OTHERS, project.beside("pubspec.yaml", folder, "dart pub get")),
+            "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => {
+                (OTHERS, project.beside("pubspec.yaml", folder, "dart pub get"))
+            }
             _ => continue,
         };
         found.extend(command.filter(|_| project.may_use(programs)));
@@ -117,18 +124,23 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
 }
 
 impl Command {
-    /// The last line, for messages.
+    /// The last line, for messages. Of a hidden command nothing is told.
     pub(super) fn told(&self) -> &str {
+        if self.is_hidden { HIDDEN } else { self.line() }
+    }
+
+    /// The last line, for the user who may run it.
+    pub(super) fn line(&self) -> &str {
         self.run.lines().last().unwrap_or_default()
     }
 }
 
 fn command(folder: &str, run: String) -> Command {
-    Command { folder: folder.into(), run, fills_folders: true }
+    Command { folder: folder.into(), run, fills_folders: true, is_hidden: false }
 }
 
 fn into_cache(folder: &str, run: &str) -> Command {
-    Command { folder: folder.into(), run: run.into(), fills_folders: false }
+    Command { folder: folder.into(), run: run.into(), fills_folders: false, is_hidden: false }
 }
 
 /// A folder and those that it is in, up to the root.

@@ -14,9 +14,9 @@ const LOCKS: [&str; 23] = [
 /// Names of manifests that are not compared by section. `setup.py` is not one of them: installing
 /// would run it.
 #[rustfmt::skip]
-const MANIFESTS: [&str; 17] = [
+const MANIFESTS: [&str; 18] = [
     "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "libs.versions.toml", "Gemfile", "composer.json", "Pipfile",
-    "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "requirements.in", "bunfig.toml",
+    "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "pubspec_overrides.yaml", "requirements.in", "bunfig.toml",
 ];
 /// Names of manifests that are programs or name plugins that run.
 const PROGRAMS: [&str; 6] = ["pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini", "libs.versions.toml"];

@@ -86,6 +86,6 @@ impl Gate {
 
 /// A command as it is typed at the root.
 fn told(command: &Command) -> String {
-    let run = command.told();
+    let run = command.line();
     if command.folder.is_empty() { format!("`{run}`") } else { format!("`{run}` in `{}`", command.folder) }
 }

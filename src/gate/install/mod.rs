@@ -18,6 +18,7 @@ use super::base::BaseFault;
 use super::clean::{RoomFault, clear};
 use super::{Gate, Policy, Site, unable};
 use crate::id::TreeId;
+use crate::lane::Lane;
 use crate::store::write_whole;
 use crate::verdict::Installs;
 use crate::workspace::trees::TreesFault;
@@ -31,6 +32,8 @@ use tokio_util::sync::CancellationToken;
 /// The largest manifest or lock file that is compared, in bytes. Of a larger one each change
 /// counts.
 const LARGEST: u64 = 32 * 1024 * 1024;
+/// The folder of a run with its installations.
+pub(super) const INSTALLED: &str = "installed";
 /// The file that is written when all is installed.
 const READY: &str = "ready.json";
 
@@ -59,6 +62,9 @@ pub(super) struct Installation {
     files: BTreeSet<String>,
     /// The commands and packages, for the report.
     pub(super) told: Installs,
+    /// Lines on manifests that no installer ran.
+    #[serde(skip)]
+    pub(super) withheld: Vec<String>,
 }
 
 impl Installation {
@@ -186,10 +192,20 @@ impl Difference {
         site.trees.with_paths_of(gate.base(), tree, &paths, stop).await
     }
 
-    /// The commands that install what the tree needs.
+    /// The commands that install what the tree needs. Those that only hold-out lanes need are hidden.
     fn commands(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>) -> Vec<Command> {
-        let lanes = gate.lanes.iter().chain(&gate.held_out).flat_map(|lane| &lane.steps);
-        let steps: Vec<String> = lanes.map(|step| step.run.clone()).collect();
+        let runs = |lanes: &[Lane]| lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone()).collect();
+        let steps: Vec<String> = runs(&gate.lanes);
+        let open = self.commands_for(gate, site, files, &steps);
+        if gate.held_out.is_empty() {
+            return open;
+        }
+        let all = [steps, runs(&gate.held_out)].concat();
+        let all = self.commands_for(gate, site, files, &all).into_iter();
+        all.map(|command| Command { is_hidden: !open.contains(&command), ..command }).collect()
+    }
+
+    fn commands_for(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>, steps: &[String]) -> Vec<Command> {
         let origin = if site.has_layers { &site.origin } else { &site.ignored };
         let read = |path: &str| fs::read_to_string(super::installed::reached(origin, path)?).ok();
         let list = |path: &str| {
@@ -202,11 +218,20 @@ impl Difference {
             changed: &self.paths,
             files,
             installed: &gate.installed,
-            steps: &steps,
+            steps,
             requirements: &self.requirements,
             read: &read,
             list: &list,
         })
+    }
+
+    /// A line for each changed manifest that no installer runs, with the flag that lets one.
+    fn withheld_lines(&self) -> Vec<String> {
+        let line = |path: &String| {
+            let cure = format!("`--network allow` or `--allow-edit {path}` does");
+            format!("{path} changed and is a program, so it does not run with network; {cure}")
+        };
+        self.withheld.iter().map(line).collect()
     }
 }
 
@@ -224,8 +249,8 @@ async fn read(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) 
 pub(super) enum Outcome {
     /// All is there.
     Done(Box<Installation>),
-    /// This machine has no network or no package manager. The line says so.
-    Impossible(String),
+    /// This machine has no network or no package manager, or no installer may run. The lines say so.
+    Impossible(Vec<String>),
 }
 
 /// Installs the dependencies of a tree. Returns `None` where they are the base's. An installation
@@ -239,17 +264,15 @@ pub(super) async fn for_tree(
     tree: &TreeId,
     stop: &CancellationToken,
 ) -> Result<Option<Outcome>, BaseFault> {
-    let Some(mut difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
+    let Some(difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
         return Ok(None);
     };
     let ground = difference.ground_with_sources(gate, site, tree, stop).await.map_err(RoomFault::from)?;
     let files: BTreeSet<String> = site.trees.paths(&ground, stop).await.map_err(RoomFault::from)?.into_iter().collect();
     let commands = difference.commands(gate, site, &files);
     if commands.is_empty() {
-        return Ok(difference.withheld.pop_first().map(|path| {
-            let cure = format!("`--network allow` or `--allow-edit {path}` does");
-            Outcome::Impossible(format!("{path} changed and is a program, so it does not run with network; {cure}"))
-        }));
+        let withheld = difference.withheld_lines();
+        return Ok((!withheld.is_empty()).then_some(Outcome::Impossible(withheld)));
     }
     if !difference.refused.is_empty() {
         let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
@@ -259,18 +282,20 @@ pub(super) async fn for_tree(
         );
         return Err(BaseFault::Install { command, why, is_missing: false });
     }
-    let folder = site.rooms.with_file_name("installed").join(ground.as_str());
+    let withheld = difference.withheld_lines();
+    let folder = site.rooms.with_file_name(INSTALLED).join(ground.as_str());
     if let Some(kept) = Installation::read(&folder) {
-        return Ok(Some(Outcome::Done(Box::new(kept))));
+        return Ok(Some(Outcome::Done(Box::new(Installation { withheld, ..kept }))));
     }
     let io = |source| BaseFault::Cache { path: folder.clone(), source };
     clear(&folder).and_then(|()| fs::create_dir_all(&folder)).map_err(io)?;
-    let mut installation = Installation { folder: folder.clone(), ..Installation::default() };
+    let mut installation = Installation { folder: folder.clone(), withheld, ..Installation::default() };
     match room::install(gate, site, &ground, &commands, &mut installation, stop).await {
         Ok(()) => {}
         Err(BaseFault::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
             let lacks = if is_missing { "cannot be started here" } else { "reaches no registry" };
-            return Ok(Some(Outcome::Impossible(format!("new dependencies were not installed: `{command}` {lacks}"))));
+            let line = format!("new dependencies were not installed: `{command}` {lacks}");
+            return Ok(Some(Outcome::Impossible([vec![line], installation.withheld].concat())));
         }
         Err(fault) => return Err(fault),
     }

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Keys of `pnpm-workspace.yaml` that only name packages. Others name hooks that pnpm runs, or
 /// replace packages.
 const OF_PNPM: [&str; 3] = ["packages", "catalog", "catalogs"];
+/// Tables of Dart's manifests that name packages. Of the first, each entry takes the place of a
+/// package, whatever it is.
+const OF_DART: [&str; 3] = ["dependency_overrides", "dependencies", "dev_dependencies"];
 
 /// Returns a line for each such entry of a file that the base's file does not have. `requirements`
 /// are the file's new requirements of Python, by table.
@@ -40,6 +43,10 @@ pub(super) fn refused(
             let new = rest(Some(is)).into_iter().filter(|(key, value)| had.get(key) != Some(value));
             found.extend(new.map(|(key, _)| key));
         }
+        "pubspec.yaml" | "pubspec_overrides.yaml" => {
+            let (had, has) = (places_of_dart(was), places_of_dart(Some(is)));
+            found.extend(has.difference(&had).cloned());
+        }
         "pyproject.toml" => {
             let (had, has) = (folders_of_poetry(path, was), folders_of_poetry(path, Some(is)));
             found.extend(has.difference(&had).cloned());
@@ -57,6 +64,20 @@ fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     let entries = tables.filter_map(|(_, table)| table.as_object()).flatten();
     let is_built = |value: &Value| ["path", "file", "url", "git"].iter().any(|key| value.get(key).is_some());
     entries.filter(|(_, value)| is_built(value)).map(|(name, value)| format!("{name} = {value}")).collect()
+}
+
+/// Returns the dependencies of Dart that take the place of others, or are folders, repositories or
+/// of another registry.
+fn places_of_dart(bytes: Option<&[u8]>) -> BTreeSet<String> {
+    let manifest: Value = serde_yaml::from_slice(bytes.unwrap_or_default()).unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for (place, table) in OF_DART.iter().enumerate() {
+        let entries = manifest.get(table).and_then(Value::as_object).into_iter().flatten();
+        let is_apart = |value: &Value| ["path", "git", "hosted"].iter().any(|key| value.get(key).is_some());
+        let apart = entries.filter(|(_, value)| place == 0 || is_apart(value));
+        found.extend(apart.map(|(name, value)| format!("{table}: {name}: {value}")));
+    }
+    found
 }
 
 /// Returns whether a line of a list of requirements names a package of the registry, or another
@@ -141,6 +162,14 @@ mod tests {
             ("requirements-dev.txt", "", "./pkg\n-e ./pkg\n--index-url http://x\n-r data.cfg\n", 4),
             ("pnpm-workspace.yaml", "packages: [a]\n", "packages: [a, b]\ncatalog: {x: ^1}\n", 0),
             ("pnpm-workspace.yaml", "", "pnpmfile: ./hooks.rs\noverrides: {a: b}\nconfigDependencies: {}\n", 3),
+            (
+                "pubspec.yaml",
+                "dependency_overrides: {a: ^1}\n",
+                "dependencies: {b: ^1, f: {sdk: flutter}}\ndependency_overrides: {a: ^1}\n",
+                0,
+            ),
+            ("pubspec.yaml", "", "dev_dependencies: {test: {path: ../t}}\ndependency_overrides: {test: 1.0.0}\n", 2),
+            ("pubspec_overrides.yaml", "", "dependency_overrides: {test: {git: x}}\n", 1),
             ("pyproject.toml", "", "[tool.poetry.dependencies]\na = '^1'\nb = {path = 'pkg'}\n", 1),
         ] {
             assert_eq!(told(path, was, is), count, "{path}: {is}");

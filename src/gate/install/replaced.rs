@@ -1,6 +1,8 @@
 //! Finds what an installation puts in the place of something that was installed before the agent:
 //! a program or module that the checks may use, from another package than before.
 
+mod others;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +11,25 @@ use walkdir::WalkDir;
 /// The largest text that is read to tell a package, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
+/// Reads a file that is not too large.
+fn small(path: &Path) -> Option<Vec<u8>> {
+    path.metadata().ok().filter(|meta| meta.is_file() && meta.len() < LARGEST)?;
+    fs::read(path).ok()
+}
+
 /// Returns a line for each replaced thing. `lower` is an installed folder as it was, `upper` holds
 /// the changes; `outer` are the `node_modules` in the folders around it, as they were.
 pub(super) fn replaced(lower: &Path, upper: &Path, outer: &[PathBuf]) -> Vec<String> {
     let entries = WalkDir::new(upper).into_iter().flatten();
     let paths: Vec<PathBuf> =
         entries.filter_map(|entry| entry.path().strip_prefix(upper).ok().map(Path::to_owned)).collect();
+    if lower.join("autoload.php").exists() {
+        return others::in_composer(lower, upper, &paths);
+    }
     let mut told: Vec<String> = paths.iter().filter_map(|path| in_node(lower, upper, path)).collect();
     told.extend(paths.iter().filter_map(|path| nearer(upper, path, outer)));
     told.extend(in_python(lower, upper, &paths));
+    told.extend(others::in_dart(lower, upper));
     told.sort();
     told.dedup();
     told
@@ -230,15 +242,16 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn file(root: &Path, path: &str, text: &str) {
+    pub(super) fn file(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn link(root: &Path, path: &str, target: &str) {
+    pub(super) fn link(root: &Path, path: &str, target: &str) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _was_there = fs::remove_file(&path);
         symlink(target, path).unwrap();
     }
 

@@ -7,6 +7,7 @@ use crate::gate::base::BaseFault;
 use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted, clear};
 use crate::gate::installed::{Installed, reached};
 use crate::gate::names::{joined, name_of};
+use crate::gate::unable;
 use crate::gate::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::{self, Lane};
@@ -33,6 +34,8 @@ const DERIVED: [(&str, &str); 4] = [
     ("YARN_ENABLE_IMMUTABLE_INSTALLS", "false"),
     ("PIP_BREAK_SYSTEM_PACKAGES", "1"),
 ];
+/// The output of a hidden command that has no network, in the words of a resolver.
+const OFFLINE: &str = "Could not resolve host";
 /// The name of the lane that installs.
 const NAME: &str = "install";
 
@@ -57,7 +60,8 @@ pub(super) async fn install(
         gate,
     };
     let mut room = CleanRoom::make(site, wanted, stop).await?;
-    run(&lane, site, room.room(site, site.logs.join(NAME).join(ground.as_str())), stop).await?;
+    let ran = run(&lane, site, room.room(site, site.logs.join(NAME).join(ground.as_str())), stop).await;
+    ran.map_err(|fault| without_hidden(fault, commands))?;
     let files = site.trees.paths(ground, stop).await.map_err(RoomFault::from)?;
     let taken = take(gate, site, &mut room, &files, installation);
     taken.map_err(|source| BaseFault::Cache { path: folder.clone(), source })?;
@@ -72,6 +76,23 @@ pub(super) async fn install(
     let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
     installation.told = Installs { commands: told, packages: packages::list(installation) };
     Ok(())
+}
+
+/// The failure of a command, without a command that is hidden and what that printed.
+fn without_hidden(fault: BaseFault, commands: &[Command]) -> BaseFault {
+    match fault {
+        BaseFault::Install { command, why, is_missing } => {
+            match commands.iter().find(|it| it.is_hidden && it.line() == command) {
+                Some(hidden) => {
+                    let is_offline = unable::says_offline(&why);
+                    let why = if is_offline { OFFLINE } else { "its output is not shown" }.to_owned();
+                    BaseFault::Install { command: hidden.told().to_owned(), why, is_missing }
+                }
+                None => BaseFault::Install { command, why, is_missing },
+            }
+        }
+        fault => fault,
+    }
 }
 
 /// The things that were installed before the agent and would be another package's now.

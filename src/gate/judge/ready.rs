@@ -66,10 +66,11 @@ impl Sitting<'_> {
         let installation = match install::for_tree(self.gate, self.site, tree, self.stop).await {
             Ok(Some(Outcome::Done(installation))) => {
                 record.notes.push(told(&installation.told));
+                record.notes.extend(installation.withheld.iter().cloned());
                 Some(Arc::from(installation))
             }
-            Ok(Some(Outcome::Impossible(line))) => {
-                record.notes.push(line);
+            Ok(Some(Outcome::Impossible(lines))) => {
+                record.notes.extend(lines);
                 None
             }
             Ok(None) => None,
