@@ -1,0 +1,1 @@
+test "$(sh "$(dirname "$0")/../src/total.sh" 2 3)" = 5

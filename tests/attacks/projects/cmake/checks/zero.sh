@@ -1,0 +1,1 @@
+test "$(sh "$(dirname "$0")/../src/total.sh" 0 0)" = 0

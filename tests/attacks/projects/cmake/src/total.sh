@@ -1,0 +1,2 @@
+# Prints the sum of two numbers.
+echo $(($1 - $2))
