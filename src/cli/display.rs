@@ -273,6 +273,7 @@ impl Display {
 /// How the run ended, and unless only errors are wanted, the summary.
 pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
     let (tone, mark) = match result.reason {
+        Reason::Verified if !result.protected.is_empty() => (Tone::Warn, "✓ verified, without the changes below"),
         Reason::Verified => (Tone::Good, "✓ verified"),
         Reason::Skipped => (Tone::Warn, "✓ done, not verified"),
         Reason::Cancelled => (Tone::Warn, "✗ cancelled"),

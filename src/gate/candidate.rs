@@ -15,6 +15,9 @@ const MANIFEST: u64 = 1024 * 1024;
 /// Sources that are looked into.
 const SOURCES: usize = 200;
 
+/// Why nothing may be put into a cache.
+const CACHED: &str = "it is in a cache of the gate, which only the base fills";
+
 /// A tree that is to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
@@ -164,11 +167,8 @@ async fn text(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) 
 /// What was put where only caches of the base belong.
 fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
     let caches: Vec<String> = gate.lanes.iter().flat_map(|lane| lane.cache.iter().cloned()).collect();
-    let finding = |change: &TreeChange| Finding {
-        path: change.path.clone(),
-        change: "changed".into(),
-        rule: "it is in a cache of the gate, which only the base fills".into(),
-    };
+    let finding =
+        |change: &TreeChange| Finding { path: change.path.clone(), change: "changed".into(), rule: CACHED.into() };
     changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
 }
 
@@ -198,4 +198,23 @@ fn changed(change: &TreeChange) -> Change {
 /// A thing in the tree that no change of files explains.
 fn odd(oddity: &Oddity) -> Finding {
     Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::HeldBack;
+    use crate::workspace::trees::Oddness;
+
+    #[test]
+    fn no_flag_is_named_for_what_no_task_can_open() {
+        let other = "a".to_owned();
+        let odd = [Oddness::LinkOut, Oddness::Repository, Oddness::Special, Oddness::Unreadable, Oddness::TooLarge(9)];
+        let odd =
+            odd.into_iter().chain([Oddness::LikeGit, Oddness::SameButForCase(other)]).map(|what| what.to_string());
+        for rule in odd.chain([CACHED.to_owned()]) {
+            assert_eq!(HeldBack::new("x", "added", &rule).flag, None, "{rule}");
+        }
+        assert_eq!(HeldBack::new("x", "added", "it steers the tests").flag.as_deref(), Some("--allow-edit x"));
+    }
 }

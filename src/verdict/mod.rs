@@ -1,8 +1,10 @@
 //! What the gate said, and why a run ended: the words of judgement, and the one table that ties them to exit codes.
 
+mod held_back;
 mod outside;
 mod reason;
 
+pub use held_back::{HeldBack, joined_flags, shell_word};
 pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 
@@ -107,40 +109,6 @@ pub struct Finding {
     pub change: String,
     /// The rule that protects it.
     pub rule: String,
-}
-
-/// A change of a protected path that did not become part of the work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct HeldBack {
-    /// The path, relative to the workspace, with `/` between its parts.
-    pub path: String,
-    /// What happened to it: `added`, `changed`, `removed`; `refused` where a tool did not do it.
-    pub change: String,
-    /// The rule that protects it.
-    pub rule: String,
-    /// The flag that lets the change through. Git's own files have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flag: Option<String>,
-}
-
-impl HeldBack {
-    /// A change with the flag that lets it through.
-    pub fn new(path: &str, change: &str, rule: &str) -> Self {
-        let is_gits = path.split('/').any(|part| part == ".git");
-        let flag = (!is_gits).then(|| format!("--allow-edit {}", shell_word(&globset::escape(path))));
-        Self { path: path.into(), change: change.into(), rule: rule.into(), flag }
-    }
-}
-
-/// A text as a shell takes it for one word.
-pub fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=~".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 /// The most failures of before that are named in one line.

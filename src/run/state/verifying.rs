@@ -9,11 +9,9 @@ use crate::run::ledger::Attempt;
 use crate::run::prompt;
 use crate::run::watch::{AgentEvent, Phase, StateName};
 use crate::task::OnTamper;
-use crate::verdict::{Finding, HeldBack, Reason, Ruling, StepStatus, Verdict};
+use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
 use serde::{Deserialize, Serialize};
-
-/// Flags that are named at most.
-const FLAGS: usize = 5;
+use std::collections::BTreeSet;
 
 /// Waiting for the verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,7 +69,7 @@ impl Verifying {
         let ruling = verdict.ruling;
         let retries_left = cx.charter.max_retries.saturating_sub(self.attempt.saturating_sub(1));
         let next = match ruling {
-            Ruling::Passed => Next::end(Reason::Verified, Reason::Verified.row().meaning),
+            Ruling::Passed => passed(&verdict, cx),
             Ruling::Errored => Next::end(Reason::GateErrored, verdict.feedback.clone()),
             Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, why(&verdict)),
             Ruling::Failed if retries_left == 0 => Next::end(Reason::GateFailed, why(&verdict)),
@@ -142,24 +140,28 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     }
 }
 
+/// A pass of the base says nothing of the work, if all of the work was put back.
+fn passed(verdict: &Verdict, cx: &Context) -> Next {
+    let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
+    let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
+    let paths: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
+    if !is_the_base || paths.is_empty() {
+        return Next::end(Reason::Verified, Reason::Verified.row().meaning);
+    }
+    let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
+    Next::end(Reason::GateTampered, format!("all of the work was put back, because it is protected: {paths}"))
+}
+
 /// By policy, and by whether the model was told of this before: once more, or the end.
 fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
     let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
     if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
-        return Next::end(Reason::GateTampered, although_protected(&verdict.findings));
+        let names: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
+        return Next::end(Reason::GateTampered, format!("changed although protected: {}", names.join(", ")));
     }
     cx.told.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
     Next::Begin
-}
-
-/// Why a run ends that changed protected paths, with the flags that let the first of them through.
-fn although_protected(findings: &[Finding]) -> String {
-    let names: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
-    let flags = findings.iter().take(FLAGS).filter_map(|it| HeldBack::new(&it.path, &it.change, &it.rule).flag);
-    let flags: Vec<String> = flags.collect();
-    let way = if flags.is_empty() { String::new() } else { format!("; to allow: {}", flags.join(" ")) };
-    format!("changed although protected: {}{way}", names.join(", "))
 }
 
 fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {

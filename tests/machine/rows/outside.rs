@@ -191,6 +191,11 @@ pub(super) fn tampering_is_told_once_or_ends_the_run() {
     assert!(heard(&told.run)[0].contains("- lanes/verify.yaml (changed): lanes"));
     let twice = told.answer(says(StopReason::EndTurn, "Done.")).answer(judged(Ruling::Tampered));
     twice.gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
+    let again =
+        || Walk::verifying(charter()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done."));
+    again().answer(proven(nature::proof())).ends_as(Reason::Verified);
+    let nothing_left = Proof { tree: nature::proof().base, ..nature::proof() };
+    again().answer(proven(nothing_left)).gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
     let strict = Walk::verifying(Charter { on_tamper: OnTamper::Fail, ..charter() });
     strict.answer(judged(Ruling::Tampered)).gives("Reporting", &[save(4)]).ends_as(Reason::GateTampered);
 }

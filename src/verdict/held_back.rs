@@ -1,0 +1,90 @@
+//! Changes of protected paths that did not become part of the work, and the flags that let them through. Pure.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A change of a protected path that did not become part of the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HeldBack {
+    /// The path, relative to the workspace, with `/` between its parts.
+    pub path: String,
+    /// What happened to it: `added`, `changed`, `removed`; `refused` where a tool did not do it.
+    pub change: String,
+    /// The rule that protects it.
+    pub rule: String,
+    /// The flag that lets the change through. Git's own files have none, nor have links that lead outside and the like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
+}
+
+/// How the rules begin that hold for each task, whatever it opens.
+const WITHOUT_FLAG: [&str; 8] = [
+    "a link that leads out of the workspace",
+    "a repository inside the workspace",
+    "a pipe, socket or device",
+    "it may not be read",
+    "it has ",
+    "a name that some systems take for `.git`",
+    "differs only in capitals from `",
+    "it is in a cache of the gate",
+];
+
+impl HeldBack {
+    /// A change with the flag that lets it through, if one does.
+    pub fn new(path: &str, change: &str, rule: &str) -> Self {
+        let is_gits = path.split('/').any(|part| part == ".git");
+        let has_flag = !is_gits && !WITHOUT_FLAG.iter().any(|start| rule.starts_with(start));
+        let flag = has_flag.then(|| format!("--allow-edit {}", shell_word(&globset::escape(path))));
+        Self { path: path.into(), change: change.into(), rule: rule.into(), flag }
+    }
+}
+
+/// The most paths that have a flag each in one command line.
+const MOST_FLAGS: usize = 20;
+
+/// Joins the flags that let all of these changes through, as words of one command line. If there are many paths, each flag opens a folder.
+pub fn joined_flags(held: &[HeldBack]) -> Option<String> {
+    let opened: Vec<&HeldBack> = held.iter().filter(|held| held.flag.is_some()).collect();
+    let folder = |path: &str| path.split_once('/').map(|(folder, _)| format!("{}/**", globset::escape(folder)));
+    let flag = |held: &&HeldBack| match folder(&held.path).filter(|_| opened.len() > MOST_FLAGS) {
+        Some(glob) => Some(format!("--allow-edit {}", shell_word(&glob))),
+        None => held.flag.clone(),
+    };
+    let flags: BTreeSet<String> = opened.iter().filter_map(flag).collect();
+    (!flags.is_empty()).then(|| flags.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+/// A text as a shell takes it for one word.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=~".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(paths: &[&str]) -> Option<String> {
+        let held: Vec<HeldBack> = paths.iter().map(|path| HeldBack::new(path, "changed", "a rule")).collect();
+        joined_flags(&held)
+    }
+
+    #[test]
+    fn flags_are_joined_so_that_a_shell_takes_them() {
+        assert_eq!(flags(&["Makefile", "a [b].sh"]).unwrap(), "--allow-edit 'a [[]b[]].sh' --allow-edit Makefile");
+        assert_eq!(flags(&[".git/hooks/pre-commit"]), None);
+        assert_eq!(flags(&[]), None);
+    }
+
+    #[test]
+    fn many_paths_have_a_flag_for_each_folder() {
+        let many: Vec<String> = (0..=MOST_FLAGS).map(|number| format!("tests/{number}.rs")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).chain(["Makefile"]).collect();
+        assert_eq!(flags(&many).unwrap(), "--allow-edit 'tests/**' --allow-edit Makefile");
+    }
+}
