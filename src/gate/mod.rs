@@ -101,7 +101,7 @@ pub struct Gate {
     /// The tree that was there before the agent.
     base: TreeId,
     /// The files of the base below the layers of rooms, once a room needs them.
-    checkout: OnceCell<Arc<Checkout>>,
+    checkout: OnceCell<Option<Arc<Checkout>>>,
     /// The protected files of the base, once a room pins them.
     protected_files: OnceCell<BTreeSet<String>>,
     /// What the lanes said of it, once they were asked.

@@ -29,7 +29,7 @@ pub(in crate::gate) struct Overlay {
 impl Overlay {
     /// Prepares the layer of a room below `over`, with the index of its tree in `index`. `None`
     /// where the room needs files of its own: without layers, where all of its files get new times,
-    /// or where git has to read all of them.
+    /// where git has to read all of them, or where no layer can lie over the checkout.
     pub(super) async fn lay(
         site: &Site,
         wanted: Wanted<'_>,
@@ -46,8 +46,8 @@ impl Overlay {
         if !Checkout::is_enough_for(&changes) {
             return Ok(None);
         }
-        let open = || async { checkouts::kept_or_made(site, base, stop).await.map(Arc::new) };
-        let checkout = Arc::clone(wanted.gate.checkout.get_or_try_init(open).await?);
+        let open = || async { checkouts::kept_or_made(site, base, stop).await.map(|kept| kept.map(Arc::new)) };
+        let Some(checkout) = wanted.gate.checkout.get_or_try_init(open).await?.clone() else { return Ok(None) };
         let sides = Sides { lower: checkout.files(), upper: over.join("upper") };
         checkout.lay_over(&site.trees, (tree, &changes), &sides.upper, index, stop).await?;
         let (tree, before) = (tree.clone(), BTreeMap::new());

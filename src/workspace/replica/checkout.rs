@@ -8,7 +8,7 @@ use crate::workspace::trees::names::listed;
 use crate::workspace::trees::{LINK, TreeChange, Trees, TreesFault, text_path};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -51,14 +51,17 @@ impl Checkout {
         Ok(changed.code == 0 && new.code == 0 && new.output.is_empty())
     }
 
-    /// Moves the checkout in `folder` away to `to`, unless a room uses it.
+    /// Moves the checkout in `folder` away to `to`, unless a room uses it, and returns whether it did.
     ///
     /// # Errors
-    /// [`io::Error`] where that is refused, or a room uses it.
-    pub fn take_away(folder: &Path, to: &Path) -> io::Result<()> {
+    /// [`io::Error`] where that is refused.
+    pub fn take_away(folder: &Path, to: &Path) -> io::Result<bool> {
         let file = File::open(folder.join(WHOLE))?;
-        file.try_lock().map_err(io::Error::from)?;
-        fs::rename(folder, to)
+        match file.try_lock() {
+            Ok(()) => fs::rename(folder, to).map(|()| true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// Writes the files of a base to `folder`, with an index that has the times and numbers of each.
