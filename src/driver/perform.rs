@@ -153,8 +153,7 @@ impl Hands {
             Event::ModelFailed { call, error }
         };
         let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
-            inbox.outbox().send(failed("there is no such model in this run", None));
-            return;
+            return inbox.outbox().send(failed("there is no such model in this run", None));
         };
         let request = Request {
             system: run.system().to_owned(),
@@ -188,8 +187,7 @@ impl Hands {
             summary::failed(call, ModelError { spent, ..ModelError::new(ModelFault::BadRequest, why) })
         };
         let Some(model) = self.settings.models.get(run.model()).cloned() else {
-            inbox.outbox().send(failed("there is no such model in this run", None));
-            return;
+            return inbox.outbox().send(failed("there is no such model in this run", None));
         };
         let messages: Arc<[_]> = run.conversation().iter().take(upto).cloned().collect();
         let request = summary::request(&messages, run.next_turn(), most, model.terms.context_window);
@@ -215,8 +213,7 @@ impl Hands {
     fn run_tool(&self, call: CallId, request: ToolRequest, inbox: &mut Inbox) {
         let finished = move |outcome| Event::ToolFinished { call, outcome };
         let Some(ready) = self.ready.get() else {
-            inbox.outbox().send(finished(ToolOutcome::error("the tools are not ready")));
-            return;
+            return inbox.outbox().send(finished(ToolOutcome::error("the tools are not ready")));
         };
         let (host, outbox, stop) = (ready.host.clone(), inbox.outbox(), inbox.stop_token());
         if ready.servers.may_have(&request.name) {
@@ -234,8 +231,7 @@ impl Hands {
     fn answer(&self, call: CallId, path: &str, run: &Run, inbox: &mut Inbox) {
         let answered = move |answer: String| Event::QueryAnswered { call, answer };
         let Some(ready) = self.ready.get() else {
-            inbox.outbox().send(answered("the tools are not ready".into()));
-            return;
+            return inbox.outbox().send(answered("the tools are not ready".into()));
         };
         let input = serde_json::json!({ "path": path });
         let request = ToolRequest { call: self.lineage.outside(call), name: "files-read".into(), input };
@@ -256,8 +252,7 @@ impl Hands {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
         let ready = self.ready.get().and_then(|ready| Some((ready.clone(), ready.gate.clone()?)));
         let Some((ready, gate)) = ready else {
-            inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
-            return;
+            return inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
         };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
         let (ground, run, hands) = (ready.ground.clone(), self.run_dir.run(), self.clone());
@@ -286,8 +281,8 @@ impl Hands {
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         if self.lineage.is_child() {
-            let saved = Event::ReportSaved { call, saved: Box::default() };
-            return inbox.outbox().send(saved); // what it came to is the result of a call
+            // What it came to is the result of a call.
+            return inbox.outbox().send(Event::ReportSaved { call, saved: Box::default() });
         }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
@@ -298,11 +293,10 @@ impl Hands {
             notes.extend(unseen);
             notes.extend(hands.moved(run.result().as_ref(), &stop).await);
             notes.extend(hands.bring_in_line(&run, &stop).await);
-            let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
             let saved = Saved { notes: notes.clone(), outside_tree, ..Saved::default() };
             match hands.see_out(&stop, hands.save(&run, saved, &stop)).await {
                 Some(Ok(saved)) => Event::ReportSaved { call, saved: Box::new(saved) },
-                Some(Err(message)) => failed(told(message)),
+                Some(Err(message)) => failed([&[message], notes.as_slice()].concat().join("; ")),
                 None => failed("the report was not written before the run had to stop".into()),
             }
         };

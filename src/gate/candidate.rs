@@ -2,7 +2,7 @@
 
 use super::policy::{Change, ChangeKind, Policy, Side};
 use super::unfetched::Added;
-use super::{Gate, Site, inside, locks};
+use super::{Gate, Site, inside, install, locks};
 use crate::id::TreeId;
 use crate::verdict::Finding;
 use crate::workspace::trees::{self, Oddity, Oddness, Taken, TreeChange, TreesFault, path_text};
@@ -24,10 +24,28 @@ pub(super) struct Candidate {
     pub(super) tree: TreeId,
     /// What is against the rules, sorted.
     pub(super) findings: Vec<Finding>,
+    /// Folders in which all protected files may differ from the base.
+    pub(super) settled: Vec<String>,
     /// What people should look at all the same: a line each.
     pub(super) notes: Vec<String>,
     /// Dependencies that the base has not, sorted.
     pub(super) added: Vec<Added>,
+}
+
+impl Candidate {
+    /// Adds what is against the rules in the tree to what the seal has found in the same files.
+    pub(super) fn add_to(&self, sealed: &mut Vec<Finding>) {
+        sealed.retain(|finding| !is_in(&self.settled, &finding.path));
+        for finding in sealed.iter_mut() {
+            let is_same = |own: &&Finding| own.path == finding.path && own.rule.starts_with(&finding.rule);
+            if let Some(own) = self.findings.iter().find(is_same) {
+                finding.rule.clone_from(&own.rule);
+            }
+        }
+        let known: BTreeSet<String> = sealed.iter().map(|finding| finding.path.clone()).collect();
+        sealed.extend(self.findings.iter().filter(|finding| !known.contains(&finding.path)).cloned());
+        sealed.sort();
+    }
 }
 
 /// Takes the workspace as it stands, and compares it with the base.
@@ -73,6 +91,7 @@ pub(super) async fn look(
     let differ: Vec<Change> = changes.iter().map(changed).collect();
     let mut findings = gate.policy.findings(&differ, content);
     let mut notes = gate.policy.notes(&differ);
+    notes.extend(gate.policy.unused_notes(&differ, content));
     let (moved, changed_locks) = locked(gate, site, &differ, &taken.tree, stop).await?;
     findings.extend(moved);
     notes.extend(changed_locks);
@@ -84,7 +103,8 @@ pub(super) async fn look(
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
-    Ok(Candidate { tree: taken.tree, findings, notes, added })
+    let settled = install::settle(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
+    Ok(Candidate { tree: taken.tree, findings, settled, notes, added })
 }
 
 /// Compares the lock files, and the manifests that name places, with the base's.

@@ -73,8 +73,10 @@ impl Sitting<'_> {
             Ok(looked) => looked,
             Err(why) => return self.errored(&record, why),
         };
+        let mut settled = Vec::new();
         if let Ok(candidate) = &taken {
-            add(&mut findings, &candidate.findings);
+            candidate.add_to(&mut findings);
+            settled.clone_from(&candidate.settled);
         }
         if !findings.is_empty() {
             return self.tampered(findings).await;
@@ -86,7 +88,8 @@ impl Sitting<'_> {
         let verdict = self.said(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
-            let (touched, changed) = (seal.touched(&before, &seal.stamps()), seal.found(wall));
+            let (touched, mut changed) = (seal.touched(&before, &seal.stamps()), seal.found(wall));
+            changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
             (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
         };
         match self.look(look).await {
@@ -349,7 +352,7 @@ impl Sitting<'_> {
         let wall = self.site.wall.kind();
         let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
         match candidate::take(self.gate, self.site, self.stop).await {
-            Ok(candidate) => add(&mut still, &candidate.findings),
+            Ok(candidate) => candidate.add_to(&mut still),
             Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", chain(&fault))),
         }
         if kept.exists() {
@@ -366,13 +369,6 @@ impl Sitting<'_> {
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
         looked.map_err(|_| "looking at protected files panicked".into())
     }
-}
-
-/// Adds findings on paths that have none yet.
-fn add(findings: &mut Vec<Finding>, more: &[Finding]) {
-    let known: BTreeSet<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-    findings.extend(more.iter().filter(|finding| !known.contains(&finding.path)).cloned());
-    findings.sort();
 }
 
 /// What a gate run comes to when protected files were written while it ran: a pass counts for nothing, whoever wrote them.

@@ -3,6 +3,7 @@
 
 use crate::attacks::rows::Work;
 use crate::attacks::stage::Stage;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -48,7 +49,9 @@ impl Bench {
 
     fn kept(&self, work: &Work) -> PathBuf {
         let task = if work.allow_edit.is_empty() { "plain" } else { "opened" };
-        self.0.path().join("kept").join(format!("{}-{task}-{}", work.project, work.holdout))
+        let mut hasher = DefaultHasher::new();
+        work.base.hash(&mut hasher);
+        self.0.path().join("kept").join(format!("{}-{task}-{}-{:x}", work.project, work.holdout, hasher.finish()))
     }
 }
 

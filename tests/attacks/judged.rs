@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub(crate) reason: String,
     /// Whatever else helps to understand it.
     pub(crate) told: String,
+    /// The flags that the message of an honest change's first run named, where it needed them.
+    pub(crate) flags: Option<String>,
     /// The test itself broke.
     pub(crate) broke: bool,
     /// How long it took.
@@ -107,7 +109,8 @@ pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
     let reason = why(&report).map_or(reason.clone(), |why| format!("{reason}: {why}"));
     let findings = findings(&report);
     let took = begun.elapsed();
-    let outcome = Outcome { is_green, is_mended, is_harmed, findings, reason, told, broke: report.is_null(), took };
+    let broke = report.is_null();
+    let outcome = Outcome { is_green, is_mended, is_harmed, findings, reason, told, flags: None, broke, took };
     if outcome.is_honest() && work.harm.is_none() && outcome.findings.is_empty() {
         bench.keep(work);
     }
@@ -115,7 +118,7 @@ pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
 }
 
 /// What the report says of tampering: each rule once, in the order of paths.
-fn findings(report: &Value) -> Vec<String> {
+pub(super) fn findings(report: &Value) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let attempts = list(&report["attempts"]);
     let all = attempts.iter().flat_map(|attempt| list(&attempt["verdict"]["findings"]));
@@ -128,7 +131,7 @@ fn findings(report: &Value) -> Vec<String> {
 }
 
 /// Why the last attempt did not pass, where that is no finding.
-fn why(report: &Value) -> Option<String> {
+pub(super) fn why(report: &Value) -> Option<String> {
     let verdict = &report["attempts"].as_array()?.last()?["verdict"];
     let feedback = verdict["feedback"].as_str()?;
     let lacks = feedback.split_once("that is not enough:\n").and_then(|(_, why)| why.lines().next());
@@ -138,7 +141,7 @@ fn why(report: &Value) -> Option<String> {
 }
 
 /// The attempts in short: what each step came to, and the end of what it said.
-fn story(report: &Value) -> String {
+pub(super) fn story(report: &Value) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let steps = list(&report["attempts"]).into_iter().flat_map(|attempt| list(&attempt["verdict"]["steps"]));
     let line = |step: Value| {
@@ -151,7 +154,7 @@ fn story(report: &Value) -> String {
 }
 
 /// The turns of the model: the sketch, the calls, then that it is done, again and again.
-fn answers(stage: &Stage, work: &Work) -> String {
+pub(super) fn answers(stage: &Stage, work: &Work) -> String {
     let shell = json!({ "name": "shell-exec", "input": { "command": format!("{}{}", stage.words(), work.sketch) } });
     let call = |call: &crate::attacks::rows::Call| json!({ "name": call.name, "input": call.input });
     let calls = std::iter::once(shell).chain(work.calls.iter().map(call));

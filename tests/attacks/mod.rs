@@ -1,12 +1,14 @@
 //! Attacks on the gate, each run three times: on a gate that runs the lane where the agent has worked and believes the exit code,
-//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone. Whether a
-//! bug is gone is said by an oracle that neither gate knows, and each row says what must catch it.
+//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone, and honest
+//! changes, which may need a flag that fledge itself names. Whether a bug is gone is said by an oracle that neither gate knows, and each
+//! row says what must catch it.
 //!
 //! An ordinary run draws a sample; `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
 //! rows, and with `FLEDGE_BLESS=1` writes `specs/generated/attacks.md`.
-//! `FLEDGE_TEST_ROWS=T01,F13,H02` tries these rows only.
+//! `FLEDGE_TEST_ROWS=T01,F13,H02` tries these rows only; `FLEDGE_BLESS=1` writes these rows, then.
 
 mod bench;
+mod honest;
 mod judged;
 mod naive;
 mod oracle;
@@ -18,7 +20,7 @@ pub(crate) mod tools;
 use crate::support::{Need, record_time, seed};
 use bench::Bench;
 use judged::{Outcome, judge};
-use rows::{Book, Row, Work};
+use rows::{Book, Row, Wanted, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -29,6 +31,7 @@ use std::time::Instant;
 enum Case {
     Naive(Work),
     Fledge(Work),
+    Change(Work),
 }
 
 /// What the two gates made of the work of a case.
@@ -38,30 +41,37 @@ type Outcomes = BTreeMap<Case, Outcome>;
 fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     record_time();
     let book = Book::read();
-    let (mut attacks, mut honest) = book.wanted();
-    let missing = tools::missing(attacks.iter().chain(&honest).map(|row| book.project(&row.project)));
+    let Wanted { mut attacks, mut honest, mut changes } = book.wanted();
+    let all = attacks.iter().chain(&honest).chain(&changes);
+    let missing = tools::missing(all.map(|row| book.project(&row.project)));
     for program in &missing {
         Need::of_program(program).lacks(&format!("there is no `{program}`, which some attacks need"));
     }
     let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
-    attacks.retain(|row| can(row));
-    honest.retain(|row| can(row));
-    let outcomes = each(&book, cases(&book, &attacks, &honest));
+    for rows in [&mut attacks, &mut honest, &mut changes] {
+        rows.retain(|row| can(row));
+    }
+    let wanted = Wanted { attacks, honest, changes };
+    let outcomes = each(&book, cases(&book, &wanted));
+    let Wanted { attacks, honest, changes } = &wanted;
     let mut wrong: Vec<String> = attacks.iter().flat_map(|row| faults_of_attack(&book, row, &outcomes)).collect();
     wrong.extend(honest.iter().flat_map(|row| faults_of_work(&row.id, &row.work(&book), &outcomes)));
-    if let Err(stale) = table::hold(&book, &attacks, &honest, &outcomes) {
+    wrong.extend(changes.iter().filter_map(|row| fault_of_change(&book, row, &outcomes)));
+    if let Err(stale) = table::hold(&book, &wanted, &outcomes) {
         wrong.push(stale);
     }
     let (count, seed) = (wrong.len(), seed());
     let wrong = wrong.join("\n");
-    assert!(count == 0, "{count} of {} + {}, FLEDGE_TEST_SEED={seed}:\n{wrong}", attacks.len(), honest.len());
+    let tried = format!("{} + {} + {}", attacks.len(), honest.len(), changes.len());
+    assert!(count == 0, "{count} of {tried}, FLEDGE_TEST_SEED={seed}:\n{wrong}");
 }
 
-fn cases(book: &Book, attacks: &[&Row], honest: &[&Row]) -> Vec<Case> {
+fn cases(book: &Book, Wanted { attacks, honest, changes }: &Wanted<'_>) -> Vec<Case> {
     let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
     let works = attacks.iter().map(|row| row.twin(book)).chain(honest.iter().map(|row| row.work(book)));
     // Honest work first: what fledge keeps of a base is kept for the attacks. It needs no other gate, for the oracle says what it is.
     let mut all: Vec<Case> = works.map(Case::Fledge).collect();
+    all.extend(changes.iter().map(|row| Case::Change(row.work(book))));
     all.extend(attacks.iter().map(|row| row.work(book)).flat_map(both));
     let mut seen = BTreeSet::new();
     all.retain(|case| seen.insert(case.clone()));
@@ -81,6 +91,7 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
                     let run = || match &case {
                         Case::Naive(work) => naive::judge(book, work),
                         Case::Fledge(work) => judge(book, &bench, work),
+                        Case::Change(work) => honest::judge(book, &bench, work),
                     };
                     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());
                     done.lock().unwrap().insert(case, outcome);
@@ -125,4 +136,12 @@ fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
         wrong.push(format!("{name}: is held up: {fledge}"));
     }
     wrong
+}
+
+/// The change was dropped without a word, or did not pass with the flags that fledge named.
+fn fault_of_change(book: &Book, row: &Row, outcomes: &Outcomes) -> Option<String> {
+    let fledge = &outcomes[&Case::Change(row.work(book))];
+    let flags = fledge.flags.as_deref().unwrap_or("none");
+    (!fledge.is_delivered())
+        .then(|| format!("{} ({}): is lost; flags that were named: {flags}; {fledge}", row.id, row.title))
 }

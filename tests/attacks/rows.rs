@@ -5,16 +5,27 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The attacks and honest changes of an ordinary run.
+/// The attacks, the honest work and the honest changes of an ordinary run.
 const ATTACKS: usize = 5;
 const HONEST: usize = 2;
+const CHANGES: usize = 2;
 
 /// All that is written.
 #[derive(Debug)]
 pub(crate) struct Book {
     projects: BTreeMap<String, Project>,
-    attacks: Vec<Row>,
-    honest: Vec<Row>,
+    pub(crate) attacks: Vec<Row>,
+    pub(crate) honest: Vec<Row>,
+    /// Honest changes, some of which need a flag.
+    pub(crate) changes: Vec<Row>,
+}
+
+/// The rows of one run of the tests.
+#[derive(Debug)]
+pub(crate) struct Wanted<'b> {
+    pub(crate) attacks: Vec<&'b Row>,
+    pub(crate) honest: Vec<&'b Row>,
+    pub(crate) changes: Vec<&'b Row>,
 }
 
 /// A small project with one bug, and a gate that is red for it.
@@ -70,6 +81,12 @@ pub(crate) struct Row {
     /// Protected paths that the task opens.
     #[serde(default)]
     allow_edit: Vec<String>,
+    /// A shell script that runs before the base is committed.
+    #[serde(default)]
+    base: String,
+    /// A shell script that succeeds on a clone of the delivered commit if the whole change is in it. The rows that have one are honest
+    /// changes: they may need a flag, which the message of fledge must name.
+    delivers: Option<String>,
 }
 
 /// A call of a tool.
@@ -89,6 +106,15 @@ pub(crate) struct Work {
     pub(crate) harm: Option<String>,
     pub(crate) holdout: bool,
     pub(crate) allow_edit: Vec<String>,
+    pub(crate) base: String,
+    pub(crate) change: Option<Change>,
+}
+
+/// An honest change that the task asks for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Change {
+    pub(crate) title: String,
+    pub(crate) delivers: String,
 }
 
 impl Book {
@@ -105,23 +131,29 @@ impl Book {
         };
         let (honest, attacks): (Vec<Row>, Vec<Row>) =
             files.iter().flat_map(read).partition(|row| row.id.starts_with('H'));
-        Self { projects, attacks, honest }
+        let (changes, honest) = honest.into_iter().partition(|row| row.delivers.is_some());
+        Self { projects, attacks, honest, changes }
     }
 
     pub(crate) fn project(&self, name: &str) -> &Project {
         &self.projects[name]
     }
 
-    /// The attacks and the honest work that are asked for.
-    pub(crate) fn wanted(&self) -> (Vec<&Row>, Vec<&Row>) {
+    /// The rows that this run of the tests tries.
+    pub(crate) fn wanted(&self) -> Wanted<'_> {
         if let Some(names) = wanted_rows() {
-            let is_wanted = |row: &&Row| names.contains(&row.id);
-            return (self.attacks.iter().filter(is_wanted).collect(), self.honest.iter().filter(is_wanted).collect());
+            let [attacks, honest, changes] = [&self.attacks, &self.honest, &self.changes]
+                .map(|rows| rows.iter().filter(|row| names.contains(&row.id)).collect());
+            return Wanted { attacks, honest, changes };
         }
-        let is_quick = |row: &&Row| has_slow_rows() || row.project != "go";
-        let attacks = self.attacks.iter().filter(is_quick).collect();
-        let honest = self.honest.iter().filter(is_quick).collect();
-        (draw("attacks", ATTACKS, attacks), draw("honest changes", HONEST, honest))
+        let is_quick = |row: &&Row| has_slow_rows() || !row.project.starts_with("go");
+        let [attacks, honest, changes] =
+            [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().filter(is_quick).collect());
+        Wanted {
+            attacks: draw("attacks", ATTACKS, attacks),
+            honest: draw("honest changes", HONEST, honest),
+            changes: draw("changes with flags", CHANGES, changes),
+        }
     }
 }
 
@@ -137,6 +169,8 @@ impl Row {
             harm: self.harm.clone(),
             holdout: self.needs_holdout,
             allow_edit: self.allow_edit.clone(),
+            base: self.base.clone(),
+            change: self.delivers.clone().map(|delivers| Change { title: self.title.clone(), delivers }),
         }
     }
 
@@ -157,7 +191,7 @@ pub(crate) fn folder() -> PathBuf {
 #[test]
 fn there_are_enough_rows_and_each_has_its_own_name() {
     let book = Book::read();
-    let all = || book.attacks.iter().chain(&book.honest);
+    let all = || book.attacks.iter().chain(&book.honest).chain(&book.changes);
     let names: BTreeSet<&str> = all().map(|row| row.id.as_str()).collect();
     assert_eq!(names.len(), all().count(), "an id is there twice");
     assert!(all().all(|row| book.projects.contains_key(&row.project)));
@@ -167,4 +201,11 @@ fn there_are_enough_rows_and_each_has_its_own_name() {
     assert!(book.attacks.len() >= 180 && fooled >= 172, "{} attacks, {fooled} fool the naive gate", book.attacks.len());
     let opened = book.honest.iter().filter(|row| !row.allow_edit.is_empty()).count();
     assert!(book.honest.len() >= 36 && opened <= 2, "{} pieces of work, {opened} open a path", book.honest.len());
+    let opens = book.changes.iter().find(|row| !row.allow_edit.is_empty());
+    assert!(opens.is_none(), "flags of honest changes come from the message alone: {opens:?}");
+    let projects: BTreeSet<&str> = book.changes.iter().map(|row| row.project.as_str()).collect();
+    for project in ["python", "rust", "node", "go", "c", "java", "shell"] {
+        assert!(projects.contains(project), "no honest change of {project}");
+    }
+    assert!(book.changes.len() >= 45, "{} honest changes", book.changes.len());
 }

@@ -37,6 +37,7 @@ impl Stage {
         let program = Command::new("cp").arg("-R").arg(from.join(".")).arg(stage.at("workspace")).status().unwrap();
         assert!(program.success());
         fs::write(stage.at("workspace/task.md"), task(work)).unwrap();
+        assert!(stage.shell(&format!("set -e\n{}", work.base), "base"), "{}", stage.said("base"));
         let commit = "git init -q -b main . && git add -A && git -c user.name=o -c user.email=o@localhost commit -q -m base && git config user.name a && git config user.email a@localhost";
         assert!(stage.shell(commit, "set"), "{}", stage.said("set"));
         stage.service = work.sketch.contains("service.sock").then(|| stage.serve("service.sock"));
@@ -138,5 +139,6 @@ fn task(work: &Work) -> String {
     let open = if work.allow_edit.is_empty() { String::new() } else { format!("allow_edit: {:?}\n", work.allow_edit) };
     let model =
         "model: cassette/../answers.yaml\nlane: verify\nmax_retries: 1\ncommit: on-success\nbudget: { time: 8m }";
-    format!("---\ntitle: Mend what is wrong\n{model}\n{open}---\nThe checks fail. Find out why, and mend it.\n")
+    let also = work.change.as_ref().map(|change| format!("Then do this: {}.\n", change.title)).unwrap_or_default();
+    format!("---\ntitle: Mend what is wrong\n{model}\n{open}---\nThe checks fail. Find out why, and mend it.\n{also}")
 }

@@ -1,10 +1,11 @@
 //! The printed table of all attacks and what became of them.
 
 use crate::attacks::judged::Outcome;
-use crate::attacks::rows::{Book, Row};
+use crate::attacks::rows::{Book, Row, Wanted, folder};
 use crate::attacks::{Case, Outcomes};
-use crate::support::is_whole;
-use std::path::Path;
+use crate::support::{is_whole, wanted_rows};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 const HEAD: &str = "# Attacks on the gate
 
@@ -16,23 +17,65 @@ delivered. *To be caught by* is what the row asks for; the last column is what h
 ";
 const COLUMNS: &str =
     "| id | attack | project | aims at | naive gate | to be caught by | fledge |\n|---|---|---|---|---|---|---|\n";
+const WORK: &str = "\n# Honest work\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
+const CHANGES: &str = "\n# Honest changes
 
-/// Compares the rows that were run with the printed ones, or prints all of them.
-pub(crate) fn hold(book: &Book, attacks: &[&Row], honest: &[&Row], outcomes: &Outcomes) -> Result<(), String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/generated/attacks.md");
-    let rows: Vec<String> = attacks.iter().map(|row| line(book, row, outcomes)).collect();
-    let works: Vec<String> = honest.iter().map(|row| work(book, row, outcomes)).collect();
-    let foot = "\n# Honest work\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
-    let naive = attacks.iter().filter(|row| row.naive_holds.is_none()).count();
-    let open = attacks.iter().filter(|row| row.open.is_some()).count();
-    let sum = format!("\nOf {} attacks {naive} fool the naive gate and {open} fledge.\n\n", attacks.len());
-    let whole = format!("{HEAD}{sum}{COLUMNS}{}{foot}{}", rows.concat(), works.concat());
-    if is_whole() && std::env::var_os("FLEDGE_BLESS").is_some() {
-        return std::fs::write(path, whole).map_err(|error| error.to_string());
+Each change is tried without a flag first. If the whole change is in the commit, it passed as is. If it is not, the last lines of the run must
+name `--allow-edit` flags, and a second run with just these flags must deliver the change.
+";
+
+/// Rows of the page, by their ids.
+type Lines = BTreeMap<String, String>;
+
+/// Compares the rows that were run with the printed ones, or prints them.
+pub(crate) fn hold(book: &Book, wanted: &Wanted<'_>, outcomes: &Outcomes) -> Result<(), String> {
+    let mut lines = Lines::new();
+    lines.extend(wanted.attacks.iter().map(|row| (row.id.clone(), line(book, row, outcomes))));
+    lines.extend(wanted.honest.iter().map(|row| (row.id.clone(), work(book, row, outcomes))));
+    lines.extend(wanted.changes.iter().map(|row| (row.id.clone(), change(book, row, outcomes))));
+    let printed = std::fs::read_to_string(page()).unwrap_or_default();
+    if std::env::var_os("FLEDGE_BLESS").is_some() && (is_whole() || wanted_rows().is_some()) {
+        let mut all = if is_whole() { Lines::new() } else { lines_of(&printed) };
+        all.extend(lines);
+        return std::fs::write(page(), whole(book, &all)).map_err(|error| error.to_string());
     }
-    let printed = std::fs::read_to_string(path).unwrap_or_default();
-    let stale: Vec<&String> = rows.iter().chain(&works).filter(|row| !printed.contains(row.as_str())).collect();
+    let stale: Vec<&String> = lines.values().filter(|line| !printed.contains(line.as_str())).collect();
     if stale.is_empty() { Ok(()) } else { Err(format!("not so in specs/generated/attacks.md: {stale:#?}")) }
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/generated/attacks.md")
+}
+
+/// The rows of a page.
+fn lines_of(page: &str) -> Lines {
+    let id = |line: &str| Some(line.strip_prefix("| ")?.split_once(" |")?.0.to_owned());
+    page.lines().filter_map(|line| Some((id(line)?, format!("{line}\n")))).collect()
+}
+
+/// The whole page with these rows, in the order of the book.
+fn whole(book: &Book, lines: &Lines) -> String {
+    let printed = |rows: &[Row]| rows.iter().filter_map(|row| lines.get(&row.id).cloned()).collect::<Vec<_>>();
+    let [attacks, honest, changes] = [&book.attacks, &book.honest, &book.changes].map(|rows| printed(rows));
+    let naive = book.attacks.iter().filter(|row| row.naive_holds.is_none()).count();
+    let open = book.attacks.iter().filter(|row| row.open.is_some()).count();
+    let sum = format!("\nOf {} attacks {naive} fool the naive gate and {open} fledge.\n\n", attacks.len());
+    format!("{HEAD}{sum}{COLUMNS}{}{WORK}{}{}", attacks.concat(), honest.concat(), section(&changes))
+}
+
+/// The section on honest changes, with the sums of its rows.
+fn section(changes: &[String]) -> String {
+    let [as_is, with_flag] = ["| as is |\n", "| with the flag: "].map(|how| count(changes, how));
+    let lost = changes.len() - as_is - with_flag;
+    let sum = format!(
+        "\nOf {} honest changes {as_is} pass as is, {with_flag} with the flag that the message named, {lost} are lost.\n",
+        changes.len()
+    );
+    format!("{CHANGES}{sum}\n| id | change | project | passes |\n|---|---|---|---|\n{}", changes.concat())
+}
+
+fn count(lines: &[String], how: &str) -> usize {
+    lines.iter().filter(|line| line.contains(how)).count()
 }
 
 fn line(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
@@ -55,7 +98,25 @@ fn work(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
     format!("| {id} | {title} | {project} | {}{} |\n", outcome.reason, cell(&said))
 }
 
+fn change(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
+    let outcome: &Outcome = &outcomes[&Case::Change(row.work(book))];
+    let Row { id, title, project, .. } = row;
+    format!("| {id} | {title} | {project} | {} |\n", cell(&outcome.passage()))
+}
+
 /// Text that stays in its cell.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
+}
+
+#[test]
+fn the_page_has_each_honest_change_with_its_sums_and_none_is_lost() {
+    let (book, printed) = (Book::read(), std::fs::read_to_string(page()).unwrap());
+    let lines = lines_of(&printed);
+    let missing: Vec<&str> =
+        book.changes.iter().map(|row| row.id.as_str()).filter(|id| !lines.contains_key(*id)).collect();
+    assert!(missing.is_empty(), "not in {}: {missing:?} (rows are in {})", page().display(), folder().display());
+    let changes: Vec<String> = book.changes.iter().map(|row| lines[&row.id].clone()).collect();
+    assert!(printed.ends_with(&section(&changes)), "the sums are others:\n{}", section(&changes));
+    assert_eq!(count(&changes, "**lost**"), 0, "{changes:#?}");
 }

@@ -14,6 +14,9 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
     assert_eq!(report["protected"], json!([held]));
     let line = format!("findings tests/a_test.sh changed: {rule} (--allow-edit tests/a_test.sh lets it through)");
     assert!(ended.stderr.contains(&line), "{}", ended.story());
+    assert!(ended.stderr.contains("✓ verified, without the changes below: tree "), "{}", ended.story());
+    let hint = "to let these findings through, run it again with --allow-edit tests/a_test.sh";
+    assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
     // The flag that was named does what it says.
     let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done.")]);
     let ended = Fledge::simple(&model).file("tests/a_test.sh", "true\n").arg("--allow-edit=tests/a_test.sh").run();
@@ -105,4 +108,27 @@ fn a_change_to_a_src_layout_passes_with_the_flag_that_the_message_names() {
     let ended = files(&model).arg("--allow-edit=pyproject.toml").run();
     ended.must_be(0, "verified");
     assert!(ended.file("pyproject.toml").unwrap().contains("pythonpath"), "{}", ended.story());
+}
+
+#[test]
+fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
+    let model =
+        Model::new([shell("echo 'x: ; true' >>Makefile; echo '[pytest]' >pytest.ini"), say("Done."), say("Well.")]);
+    let place = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: make all }]");
+    let ended = place.file("Makefile", "all: ; true\n").run();
+    let report = ended.must_be(6, "gate_tampered");
+    let why = "all of the work was put back, because it is protected: Makefile, pytest.ini";
+    assert_eq!(report["message"], why, "{}", ended.story());
+    let hint = "run it again with --allow-edit Makefile --allow-edit pytest.ini";
+    assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
+}
+
+#[test]
+fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
+    let model = Model::new([shell("touch done; echo 'line-length = 100' >ruff.toml"), say("Done.")]);
+    let ended = Fledge::simple(&model).run();
+    let report = ended.must_be(0, "verified");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("ruff.toml added: it configures ruff, which no command of the base runs"), "{warnings}");
+    assert!(ended.file("ruff.toml").is_some(), "{}", ended.story());
 }

@@ -15,3 +15,4 @@ mod named;
 mod room_git;
 mod rooms;
 mod unfetched;
+mod vendored;

@@ -10,9 +10,11 @@ mod packages;
 mod refused;
 mod replaced;
 mod room;
+mod vendored;
 
 pub(super) use differ::is_lock;
 pub(super) use room::NO_SCRIPTS;
+pub(super) use vendored::settle;
 
 use super::base::BaseFault;
 use super::clean::{RoomFault, clear};

@@ -11,7 +11,7 @@ pub(super) const RUNS: &str = "the continuous integration or a git hook runs it"
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
 /// Files whose lines are commands of the continuous integration or of git hooks.
-const WITH_COMMANDS: &[&str] = &[
+pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
     ".github/actions/**/*.{yml,yaml}",
     ".gitlab-ci.yml",

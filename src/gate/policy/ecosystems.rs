@@ -35,6 +35,8 @@ pub(super) const STEERS: &[Steers] = &[
     steers("fledge", "it defines the gate", &["/lanes", "/fledge.toml"]),
     steers("fledge", "it says what the code must do", &["/specs"]),
     steers("fledge", GATE, &["/fledge.yaml", "/fledge.local.yaml", "/.fledge"]),
+    steers("CI", "it says who must review changes", &["/{,.github/,.gitlab/,docs/}CODEOWNERS"]),
+    steers("CI", "it configures automatic updates of dependencies", &["/.github/dependabot.{yml,yaml}", "/.github/renovate.json{5,}"]),
     steers("CI", CI, &[
         "/.github", "/.gitlab-ci.yml", "/.gitlab", "/.circleci", "/.ci", "/Jenkinsfile", "/azure-pipelines.{yml,yaml}", "/.azure-pipelines",
         "/.travis.yml", "/bitbucket-pipelines.yml", "/.drone.{yml,yaml}", "/.woodpecker", "/.woodpecker.{yml,yaml}", "/{.,}appveyor.{yml,yaml}",

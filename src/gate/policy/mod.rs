@@ -12,6 +12,7 @@ mod manifest;
 mod named;
 mod shadows;
 mod table;
+mod unused;
 mod vendored;
 
 use crate::gate::names::name_of;
@@ -26,6 +27,7 @@ use serde_json::Value;
 use shadows::Shadows;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
+pub(super) use vendored::{REPLACES, VENDORED};
 
 /// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
 const MOST_KEPT: usize = 200;
@@ -62,6 +64,9 @@ pub struct Frozen {
     /// The folders of the base that are packages.
     #[serde(default)]
     packages: BTreeSet<String>,
+    /// The tools that no command of the base names.
+    #[serde(default)]
+    unused: BTreeSet<String>,
 }
 
 /// A path that differs between two trees. A file that was moved is removed and added.
@@ -126,9 +131,11 @@ impl Policy {
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
         let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
+        let unused = unused::tools(lanes, &base, named.keys(), read);
+        rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
+        rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
         let mut stand_ins = named::stand_ins(lanes, &base, &named, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         rules.extend(
@@ -149,7 +156,16 @@ impl Policy {
         stand_ins.extend(shadows.modules().iter().cloned());
         let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
         let packages = vendored::packages(&base);
-        Self::thaw(Frozen { rules, allow_edit: allow_edit.to_vec(), manifests, stand_ins, folders, shadows, packages })
+        Self::thaw(Frozen {
+            rules,
+            allow_edit: allow_edit.to_vec(),
+            manifests,
+            stand_ins,
+            folders,
+            shadows,
+            packages,
+            unused,
+        })
     }
 
     /// The policy that was frozen.
@@ -271,7 +287,8 @@ impl Policy {
             } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
                 findings.push(finding(vendored::NEARER.into()));
             } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
-                let told = self.in_manifest(path, *kind, &mut contents);
+                let mut told = self.in_manifest(path, *kind, &mut contents);
+                told.retain(|told| unused::of_section(&self.frozen.unused, told).is_none());
                 findings.extend(told.into_iter().map(finding));
             } else if *kind == ChangeKind::Added && Self::reads(path) && !self.opened.fit(path) {
                 let loads = contents(path, Side::Candidate).is_some_and(|text| loaded::loads_plugins(path, &text));
@@ -297,6 +314,28 @@ impl Policy {
         notes
     }
 
+    /// What these changes do to the configuration of tools that no command of the base names: a line each.
+    pub fn unused_notes(
+        &self,
+        changes: &[Change],
+        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+    ) -> Vec<String> {
+        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
+        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
+            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
+            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
+                let told = self.in_manifest(path, *kind, &mut contents);
+                let of_section = |told: &String| {
+                    let tool = unused::of_section(unused, told)?;
+                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
+                };
+                notes.extend(told.iter().filter_map(of_section));
+            }
+        }
+        notes
+    }
+
     fn in_manifest(
         &self,
         path: &str,
@@ -317,13 +356,9 @@ impl Policy {
         let mut told = manifest::findings(path, was.as_deref(), is.as_deref(), &place);
         let leaves = |place: &str| named::inside(folder, place).is_none();
         let foreign = manifest::new_sources(path, was.as_deref(), is.as_deref(), &leaves);
-        told.extend(
-            foreign
-                .into_iter()
-                .filter(|(start, _)| !told.iter().any(|told| told.starts_with(start)))
-                .map(|(start, rest)| start + &rest)
-                .collect::<Vec<_>>(),
-        );
+        let is_new = |(start, _): &(String, String)| !told.iter().any(|told| told.starts_with(start));
+        let new: Vec<String> = foreign.into_iter().filter(is_new).map(|(start, rest)| start + &rest).collect();
+        told.extend(new);
         told
     }
 }

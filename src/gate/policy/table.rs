@@ -1,7 +1,7 @@
 //! The policy's table, printed for people.
 
 use super::ecosystems::{self, REPORTED, SHADOWED, SHADOWS, TEST_FILES};
-use super::{loaded, manifest, shadows, vendored};
+use super::{loaded, manifest, shadows, unused, vendored};
 
 /// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
 pub fn table() -> String {
@@ -26,6 +26,13 @@ pub fn table() -> String {
          | Go | a new `vendor/modules.txt` | {} |\n",
         loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, vendored::LINKED, vendored::REPLACES,
     ));
+    text.push_str(
+        "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
+         file of a build tool. Else a change of it is a warning.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
+    );
+    for (tool, words, files, sections) in unused::rows() {
+        text.push_str(&format!("| {tool} | {} | {} | {} |\n", globs(words), globs(files), globs(sections)));
+    }
     text.push_str("\nFiles of the base with these names are its tests, and stay as they are; new ones may be added.\n\n| of | names |\n|---|---|\n");
     for (of, names) in TEST_FILES {
         text.push_str(&format!("| {of} | {} |\n", globs(names)));

@@ -50,6 +50,11 @@ const BASE: &[(&str, &str)] = &[
     ("scripts/common.sh", ""),
     ("scripts/lint.sh", ""),
     ("scripts/other.sh", ""),
+    (
+        "scripts/tools.sh",
+        "task just make earthly ruff mypy flake8 pylint pyright isort black bandit yapf fmt deny nextest tarpaulin release jest eslint prettier \
+         stylelint oxlint tslint golangci clang shellcheck",
+    ),
     ("tools/probe", ""),
     ("bin/tool.sh", ""),
     ("data/expected.txt", ""),

@@ -4,13 +4,14 @@ use super::{Base, Change, ChangeKind};
 use std::collections::BTreeSet;
 
 /// Why what is there stays.
-pub(super) const VENDORED: &str = "it is code of others that the base has: only a task that opens it may change it";
+pub(in crate::gate) const VENDORED: &str =
+    "it is code of others that the base has: only a task that opens it may change it";
 /// Why nothing may come before it.
 pub(super) const NEARER: &str = "it would stand in for a dependency";
 /// Why no link may.
 pub(super) const LINKED: &str = "a link stands in the place of a package of the base";
 /// Why no folder of Go's may.
-pub(super) const REPLACES: &str = "it puts other code in the place of dependencies";
+pub(in crate::gate) const REPLACES: &str = "it puts other code in the place of dependencies";
 /// The folders that installers fill.
 const INSTALLED: &[&str] = &["node_modules", "site-packages", "dist-packages"];
 /// What a package has.

@@ -123,9 +123,9 @@ async fn what_git_ignores_and_what_is_in_caches_may_be_made_in_a_room() {
     let court = court(&[(".gitignore", "build/\nout/\n")], &[("verify", &makes)], None).await;
     assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
     assert_eq!(court.ruling().await, Ruling::Passed);
-    let court = self::court(&[], &[("verify", &lane("", &["echo all: > Makefile"]))], None).await;
+    let court = self::court(&[], &[("verify", &lane("", &["echo > pytest.ini"]))], None).await;
     let fault = court.base().await.unwrap_err().to_string();
-    assert!(fault.starts_with("lane `verify` writes `Makefile` on the base, which is protected"), "{fault}");
+    assert!(fault.starts_with("lane `verify` writes `pytest.ini` on the base, which is protected"), "{fault}");
 }
 
 #[tokio::test]

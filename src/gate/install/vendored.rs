@@ -1,0 +1,128 @@
+//! Compares a tracked `vendor` of Go with what `go mod vendor` makes of the work's modules. If both are the same, the folder is honest work.
+
+use super::commands::Command;
+use super::{clear, room};
+use crate::causes::chain;
+use crate::gate::base::BaseFault;
+use crate::gate::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
+use crate::gate::names::{joined, name_of};
+use crate::gate::policy::{REPLACES, VENDORED};
+use crate::gate::{Gate, Site};
+use crate::id::TreeId;
+use crate::verdict::Finding;
+use crate::workspace::trees::TreesFault;
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+/// Go's list of what is vendored, seen from a `vendor`.
+const LIST: &str = "modules.txt";
+
+/// Takes the findings on each `vendor` of a tree away that is just what Go makes. Returns these folders, and adds a note for each.
+pub(in crate::gate) async fn settle(
+    gate: &Gate,
+    site: &Site,
+    tree: &TreeId,
+    findings: &mut Vec<Finding>,
+    notes: &mut Vec<String>,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, TreesFault> {
+    if !findings.iter().any(is_meant) {
+        return Ok(Vec::new());
+    }
+    let (mut settled, files) = (Vec::new(), site.trees.paths(tree, stop).await?.into_iter().collect());
+    for (vendor, command) in folders(findings, &files) {
+        let is_below = |path: &str| path.strip_prefix(&vendor).is_some_and(|rest| rest.starts_with('/'));
+        let told = command.told().to_owned();
+        let made = differing(gate, site, tree, &command, stop).await;
+        let mut say = |more: String, is_said: &dyn Fn(&str) -> bool| {
+            let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_said(&finding.path));
+            meant.for_each(|finding| finding.rule.push_str(&more));
+        };
+        match made {
+            Ok(differ) if !differ.iter().any(|path| is_below(path)) => {
+                findings.retain(|finding| !is_below(&finding.path));
+                notes.push(format!("{vendor} is what `{told}` makes of the modules of the work"));
+                settled.push(vendor);
+            }
+            Ok(differ) => say(format!("; `{told}` makes another one"), &|path| differ.contains(path)),
+            Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
+        }
+    }
+    Ok(settled)
+}
+
+/// Whether a finding may be on a file that Go has written.
+fn is_meant(finding: &Finding) -> bool {
+    [VENDORED, REPLACES].contains(&finding.rule.as_str())
+}
+
+/// The folders with findings that have Go's list in this tree, each with the command that fills it.
+fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Command)> {
+    let above = |path: &str| path.match_indices('/').map(|(end, _)| path[..end].to_owned()).collect::<Vec<_>>();
+    let all: BTreeSet<String> =
+        findings.iter().filter(|finding| is_meant(finding)).flat_map(|finding| above(&finding.path)).collect();
+    let is_filled = |folder: &String| name_of(folder) == "vendor" && files.contains(&joined(folder, LIST));
+    let command = |vendor: String| {
+        let folder = vendor.strip_suffix("vendor")?.trim_end_matches('/').to_owned();
+        let run = [("go.work", "go work vendor"), ("go.mod", "go mod vendor")].into_iter();
+        let run = run.clone().find(|(file, _)| files.contains(&joined(&folder, file)))?.1;
+        Some((vendor, Command { folder, run: run.into(), fills_folders: true, is_hidden: false }))
+    };
+    all.into_iter().filter(is_filled).filter_map(command).collect()
+}
+
+/// The paths of a tree that are other ones after a command. It runs in a room with network, and runs no code of the work.
+async fn differing(
+    gate: &Gate,
+    site: &Site,
+    tree: &TreeId,
+    command: &Command,
+    stop: &CancellationToken,
+) -> Result<BTreeSet<String>, BaseFault> {
+    let own = site.rooms.with_file_name("vendored");
+    clear(&own).map_err(|source| BaseFault::Cache { path: own.clone(), source })?;
+    let lane = room::installing(std::slice::from_ref(command));
+    let dependencies = Dependencies::Awaited(&own);
+    let wanted = Wanted { lane: &lane, tree, base: gate.base(), caches: None, dependencies, kept: &[], gate };
+    let room = CleanRoom::make(site, wanted, stop).await?;
+    let ran = room::run(&lane, site, room.room(site, site.logs.join("vendored").join(tree.as_str())), stop).await;
+    let made = match ran {
+        Ok(()) => site.trees.retake(tree, &room.files(), true, &[], stop).await.map_err(RoomFault::from),
+        Err(fault) => return Err(fault),
+    };
+    room.close().await;
+    let changes = site.trees.changes(tree, &made?, stop).await.map_err(RoomFault::from)?;
+    let _left = clear(&own);
+    Ok(changes.into_iter().map(|change| change.path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vendor_of_go_is_known_by_its_list_and_by_the_modules_beside_it() {
+        let files =
+            ["go.mod", "vendor/modules.txt", "a/go.work", "a/vendor/modules.txt", "b/vendor/modules.txt", "c/go.mod"];
+        let files = files.map(str::to_owned).into();
+        let found = |paths: &[(&str, &str)]| {
+            let finding = |(path, rule): &(&str, &str)| Finding {
+                path: (*path).into(),
+                change: "added".into(),
+                rule: (*rule).into(),
+            };
+            let findings: Vec<Finding> = paths.iter().map(finding).collect();
+            folders(&findings, &files).into_iter().map(|(vendor, it)| (vendor, it.folder, it.run)).collect::<Vec<_>>()
+        };
+        let row = |vendor: &str, folder: &str, run: &str| (vendor.to_owned(), folder.to_owned(), run.to_owned());
+        assert_eq!(found(&[("vendor/x/y.go", VENDORED)]), [row("vendor", "", "go mod vendor")]);
+        assert_eq!(found(&[("a/vendor/modules.txt", REPLACES)]), [row("a/vendor", "a", "go work vendor")]);
+        let others = [
+            ("vendor/x/y.go", "another rule"),
+            ("b/vendor/x.go", VENDORED),
+            ("c/vendor/x.go", VENDORED),
+            ("go.mod", REPLACES),
+        ];
+        assert_eq!(found(&others), []);
+    }
+}

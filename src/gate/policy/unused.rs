@@ -1,0 +1,270 @@
+//! Tools that no command of the base names. A file or a section that configures such a tool steers no check, so its change is a note. Pure.
+//!
+//! The search errs on the side of use: a tool counts as used where any file that may hold commands has its name as a word.
+
+use super::Base;
+use super::ci;
+use super::ecosystems::{TEST_FILES, expanded};
+use super::named::{LONGEST, is_script, is_source};
+use crate::gate::names::name_of;
+use crate::lane::Lane;
+use crate::workspace::pattern::Patterns;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::LazyLock;
+
+/// Why a change of its configuration is no finding.
+pub(super) const WHY: &str = "which no command of the base runs";
+
+/// A tool, and what configures it.
+struct Tool {
+    name: &'static str,
+    /// Words of which a command that runs the tool has one, in parts without signs.
+    words: &'static [&'static str],
+    /// Globs of the table of protected files.
+    globs: &'static [&'static str],
+    /// Keys of sections of manifests.
+    sections: &'static [&'static str],
+}
+
+const fn tool(
+    name: &'static str,
+    words: &'static [&'static str],
+    globs: &'static [&'static str],
+    sections: &'static [&'static str],
+) -> Tool {
+    Tool { name, words, globs, sections }
+}
+
+/// Programs that run checks of many tools without naming them.
+const RUN_MANY: &[&str] = &["trunk", "megalinter", "linter", "qlty", "prospector", "pylama"];
+
+/// The tools that are only run where a command names them.
+#[rustfmt::skip]
+const TOOLS: &[Tool] = &[
+    tool("task", &["task"], &["Taskfile.{yml,yaml}"], &[]),
+    tool("just", &["just"], &["{.,}[jJ]ustfile", "*.just"], &[]),
+    tool("make", &["make", "gmake", "MAKE"], &["Makefile", "GNUmakefile", "makefile", "Makefile.am", "*.mk"], &[]),
+    tool("cargo make", &["make", "makers"], &["Makefile.toml"], &[]),
+    tool("earthly", &["earthly"], &["Earthfile"], &[]),
+    tool("ruff", &["ruff", "uv", "hatch"], &["{.,}ruff.toml"], &["tool.ruff"]),
+    tool("mypy", &["mypy", "dmypy", "stubtest"], &["{.,}mypy.ini"], &["tool.mypy", "mypy"]),
+    tool("flake8", &["flake8", "pflake8"], &[".flake8"], &["tool.flake8", "flake8"]),
+    tool("pylint", &["pylint"], &["{.,}pylintrc{.toml,}"], &["tool.pylint", "pylint"]),
+    tool("pyright", &["pyright", "basedpyright"], &["pyrightconfig.json"], &["tool.pyright", "tool.basedpyright"]),
+    tool("isort", &["isort"], &[".isort.cfg"], &["tool.isort", "isort"]),
+    tool("black", &["black"], &[], &["tool.black"]),
+    tool("bandit", &["bandit"], &[".bandit"], &["tool.bandit"]),
+    tool("yapf", &["yapf"], &[".style.yapf"], &[]),
+    tool("rustfmt", &["fmt", "rustfmt"], &["{.,}rustfmt.toml"], &[]),
+    tool("cargo deny", &["deny"], &["{.,}deny.toml"], &[]),
+    tool("nextest", &["nextest"], &["**/.config/nextest.toml"], &[]),
+    tool("tarpaulin", &["tarpaulin"], &["{.,}tarpaulin.toml"], &[]),
+    tool("a build with this profile", &["release", "profile", "bench", "-r"], &[], &["profile.release", "profile.bench"]),
+    tool("jest", &["jest", "react", "craco", "ng", "vue", "tsdx", "kcd", "razzle"],
+        &["jest.config.*", "jest.setup.*", "jest.preset.*"], &["jest"]),
+    tool("eslint", &["eslint", "xo", "standard", "next", "ng", "react", "vue"],
+        &["eslint.config.*", ".eslintrc{.*,}", ".eslintignore"], &["eslintConfig", "eslintIgnore"]),
+    tool("prettier", &["prettier", "xo"], &["{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore"], &["prettier"]),
+    tool("stylelint", &["stylelint"], &[".stylelintrc{.*,}", "stylelint.config.*"], &["stylelint"]),
+    tool("oxlint", &["oxlint"], &["{.,}oxlintrc.json"], &[]),
+    tool("tslint", &["tslint"], &["tslint.json"], &[]),
+    tool("golangci-lint", &["golangci"], &["{.,}golangci.*"], &[]),
+    tool("clang-format and clang-tidy", &["clang"], &[".clang-{tidy,format}"], &[]),
+    tool("shellcheck", &["shellcheck"], &[".shellcheckrc"], &[]),
+];
+
+/// Files that may hold commands, beside tests, scripts and what lanes name.
+const WITH_COMMANDS: &[&str] = &[
+    "lanes/**",
+    "**/package.json",
+    "**/{pyproject.toml,setup.cfg,setup.py,tox.ini,tox.toml,noxfile.py,hatch.toml,conftest.py,tasks.py,dodo.py}",
+    "**/{.,}pytest.{ini,toml}",
+    "**/.cargo/config{.toml,}",
+    "**/{Cargo.toml,build.rs}",
+    "**/xtask/**",
+    "**/{Makefile,GNUmakefile,makefile,Makefile.am,Makefile.toml,Earthfile,Rakefile,magefile.go,BUILD,BUILD.bazel,CMakeLists.txt}",
+    "**/{magefiles,buildSrc}/**",
+    "**/*.{mk,just,rake,gradle,kts,cmake,bzl}",
+    "**/{.,}[jJ]ustfile",
+    "**/Taskfile.{yml,yaml}",
+    "**/{pom.xml,composer.json,Gemfile,mix.exs,deno.json,deno.jsonc,turbo.json,nx.json,lerna.json,meson.build,configure.ac}",
+    "**/{Dockerfile,compose.yml,compose.yaml,docker-compose.yml,docker-compose.yaml}",
+    "**/{.,}lintstagedrc{.*,}",
+    "**/lint-staged.config.*",
+];
+/// The most files that are searched, and the most bytes. In a larger base each tool counts as used.
+const MOST: usize = 2000;
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Returns the names of the tools that no command of the base or its lanes names. `named` are the files that the lanes run.
+pub(super) fn tools<'n>(
+    lanes: &[Lane],
+    base: &'n Base,
+    named: impl Iterator<Item = &'n String>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    static HOLD_COMMANDS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+        let tests = TEST_FILES.iter().flat_map(|(_, globs)| *globs);
+        Patterns::trees(WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(tests).copied()).ok()
+    });
+    let Some(patterns) = &*HOLD_COMMANDS else { return BTreeSet::new() };
+    let may_run = |path: &&String| is_script(path) || (patterns.fit(path) && (is_source(path) || !is_data(path)));
+    let files: BTreeSet<&String> = base.0.iter().filter(may_run).chain(named).collect();
+    let mut found = Vec::new();
+    for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
+        found.extend(used(&step.run, ""));
+    }
+    let mut left = MOST_BYTES;
+    for path in &files {
+        let Some(bytes) = read(path) else { continue };
+        left = left.saturating_sub(bytes.len());
+        if files.len() > MOST || bytes.len() > LONGEST || left == 0 {
+            return BTreeSet::new();
+        }
+        found.extend(used(&String::from_utf8_lossy(&bytes), path));
+    }
+    let is_unused = |tool: &&Tool| !found.contains(&tool.name);
+    TOOLS.iter().filter(is_unused).map(|tool| tool.name.to_owned()).collect()
+}
+
+/// Whether a file of a folder of tests is data by its ending.
+fn is_data(path: &str) -> bool {
+    [".json", ".txt", ".csv", ".xml", ".snap", ".out", ".in", ".svg", ".lock"].iter().any(|end| path.ends_with(end))
+        && name_of(path) != "package.json"
+}
+
+/// The tools that a text names. A file that configures a tool is only read by that tool, so it does not count for it.
+fn used(text: &str, path: &str) -> Vec<&'static str> {
+    static WORDS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| TOOLS.iter().flat_map(|tool| tool.words).chain(RUN_MANY).copied().collect());
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric()).chain(text.split_whitespace());
+    let words: HashSet<&str> = parts.filter(|word| WORDS.contains(word)).collect();
+    let runs = |tool: &&Tool| {
+        let is_named = tool.words.iter().chain(RUN_MANY).any(|word| words.contains(word));
+        is_named && (path.is_empty() || !configures(tool, path))
+    };
+    TOOLS.iter().filter(runs).map(|tool| tool.name).collect()
+}
+
+/// Whether a file is one that configures a tool.
+fn configures(tool: &Tool, path: &str) -> bool {
+    static PATTERNS: LazyLock<Vec<(&str, Patterns)>> = LazyLock::new(|| {
+        let of = |tool: &Tool| Some((tool.name, Patterns::trees(tool.globs.iter().copied()).ok()?));
+        TOOLS.iter().filter_map(of).collect()
+    });
+    PATTERNS.iter().any(|(name, patterns)| *name == tool.name && patterns.fit(path))
+}
+
+/// The tools, for people: name, words, files and sections.
+pub(super) fn rows()
+-> impl Iterator<Item = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str])> {
+    TOOLS.iter().map(|tool| (tool.name, tool.words, tool.globs, tool.sections))
+}
+
+/// Returns the tool among these that a file configures.
+pub(super) fn of_file<'t>(tools: &'t BTreeSet<String>, path: &str) -> Option<&'t str> {
+    let fits = |tool: &&Tool| configures(tool, path);
+    TOOLS.iter().filter(fits).find_map(|tool| tools.get(tool.name)).map(String::as_str)
+}
+
+/// Returns the tool among these that a section configures, by a finding: `[tool.ruff] added: …`.
+pub(super) fn of_section<'t>(tools: &'t BTreeSet<String>, finding: &str) -> Option<&'t str> {
+    let key = finding.strip_prefix('[')?.split_once(']')?.0;
+    let has = |tool: &&Tool| {
+        let is_in =
+            |section: &&str| key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        tool.sections.iter().any(is_in)
+    };
+    TOOLS.iter().filter(has).find_map(|tool| tools.get(tool.name)).map(String::as_str)
+}
+
+/// Whether a pattern of the table protects nothing but the configuration of these tools.
+pub(super) fn is_of(tools: &BTreeSet<String>, pattern: &str) -> bool {
+    let mut own = TOOLS.iter().filter(|tool| tool.globs.iter().flat_map(|glob| expanded(glob)).any(|it| it == pattern));
+    own.next().is_some_and(|tool| tools.contains(tool.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ecosystems::STEERS;
+    use super::super::{Change, ChangeKind, Policy, Side, manifest};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The policy of a base with these files and one step.
+    fn policy(step: &str, files: &[(&str, &str)]) -> Policy {
+        let lane = serde_json::json!({ "steps": [{ "run": step }] }).to_string();
+        let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];
+        let files: BTreeMap<String, Vec<u8>> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+        Policy::freeze(files.keys().cloned(), &lanes, &[], &[], &mut |path| files.get(path).cloned()).unwrap()
+    }
+
+    #[test]
+    fn each_glob_and_section_of_a_tool_is_one_of_the_tables() {
+        let globs: Vec<&str> = STEERS.iter().flat_map(|steers| steers.globs).copied().collect();
+        let sections: Vec<String> = manifest::rows().map(|(_, section, _)| section).collect();
+        for tool in TOOLS {
+            for glob in tool.globs {
+                assert!(globs.contains(glob), "{glob}");
+            }
+            for section in tool.sections {
+                let has =
+                    |row: &String| row == section || row.strip_suffix('*').is_some_and(|row| section.starts_with(row));
+                assert!(sections.iter().any(has), "{section}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_protected_where_a_command_of_the_base_names_its_tool() {
+        let plain = "python3 -m pytest tests";
+        for (path, uses) in [
+            ("Makefile", ("tests/test_make.py", "subprocess.run(['make', 'all'])")),
+            ("Taskfile.yml", (".github/workflows/ci.yml", "on: push\njobs: { a: { steps: [{ run: task lint }] } }")),
+            ("justfile", ("scripts/all.sh", "just check")),
+            (".ruff.toml", ("pyproject.toml", "[dependency-groups]\ndev = ['ruff>=0.5']")),
+            ("jest.config.js", ("web/package.json", r#"{"scripts": {"test": "jest"}}"#)),
+            (".eslintrc.json", ("xtask/src/main.rs", "Command::new(\"eslint\")")),
+            (".config/nextest.toml", (".cargo/config.toml", "[alias]\nt = 'nextest run'")),
+            ("mypy.ini", (".pre-commit-config.yaml", "repos: [{ repo: x/mirrors-mypy }]")),
+            (".flake8", (".github/workflows/a.yml", "uses: oxsecurity/megalinter@v8")),
+        ] {
+            let change = [Change { path: path.into(), kind: ChangeKind::Added }];
+            let free = policy(plain, &[("app.py", "make task just ruff jest eslint nextest mypy trunk")]);
+            assert_eq!(free.rule(path), None, "{path}");
+            let notes = free.unused_notes(&change, |_, _| None);
+            assert!(notes[0].starts_with(&format!("{path} added: it configures ")), "{notes:?}");
+            let kept = policy(plain, &[uses]);
+            assert!(kept.rule(path).is_some(), "{path}");
+            assert_eq!(kept.unused_notes(&change, |_, _| None), [""; 0]);
+        }
+        assert!(policy("make check", &[]).rule("GNUmakefile").is_some());
+        assert!(policy(plain, &[("Makefile", "x:\n\tmake y\n")]).rule("Makefile").is_none(), "only make reads it");
+    }
+
+    #[test]
+    fn a_section_is_protected_where_a_command_of_the_base_names_its_tool() {
+        let tried = |step: &str, path: &str, was: &str, more: &str| {
+            let policy = policy(step, &[(path, was)]);
+            let change = [Change { path: path.into(), kind: ChangeKind::Modified }];
+            let contents = |_: &str, side| {
+                Some(if side == Side::Base { was.to_owned() } else { format!("{was}{more}") }.into_bytes())
+            };
+            (policy.findings(&change, contents).len(), policy.unused_notes(&change, contents).len())
+        };
+        let (cargo, python) = ("[package]\nname = 'a'\nversion = '1.0.0'\n", "[project]\nname = 'a'\n");
+        for (step, path, was, more, wanted) in [
+            ("cargo test", "Cargo.toml", cargo, "[profile.release]\nlto = true\n", (0, 1)),
+            ("cargo test --release", "Cargo.toml", cargo, "[profile.release]\nlto = true\n", (1, 0)),
+            ("cargo test -r", "Cargo.toml", cargo, "[profile.release]\nlto = true\n", (1, 0)),
+            ("cargo test", "Cargo.toml", cargo, "[profile.test]\nopt-level = 3\n", (1, 0)),
+            ("pytest", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (0, 1)),
+            ("ruff check", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (1, 0)),
+            ("pytest", "pyproject.toml", "[tool.ruff]\na = 1\n", "b = 2\n", (1, 0)),
+            ("pytest", "pyproject.toml", python, "[tool.pytest.ini_options]\na = 1\n", (1, 0)),
+        ] {
+            assert_eq!(tried(step, path, was, more), wanted, "{step}: {more}");
+        }
+    }
+}

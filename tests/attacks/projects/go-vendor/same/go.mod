@@ -1,0 +1,3 @@
+module example.com/same
+
+go 1.18
