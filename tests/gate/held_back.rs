@@ -132,3 +132,42 @@ fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
     assert!(warnings.contains("ruff.toml added: it configures ruff, which no command of the base runs"), "{warnings}");
     assert!(ended.file("ruff.toml").is_some(), "{}", ended.story());
 }
+
+/// Copies the report of tests that the project has, as a runner would write it.
+const REPORTS: &str = "steps: [{ name: test, run: 'cat results/*.xml > report.xml', junit: report.xml }]";
+
+fn tests(names: &[&str]) -> String {
+    let cases: Vec<String> = names.iter().map(|name| format!("<testcase name=\"{name}\"/>")).collect();
+    format!("<testsuite>{}</testsuite>\n", cases.concat())
+}
+
+#[test]
+fn tests_that_an_opened_file_has_no_more_are_a_warning_and_others_are_missed() {
+    let run = |flag: Option<&str>| {
+        let less = tests(&["adds", "halves"]);
+        let model = Model::new([shell(&format!("printf '{less}' > results/t.xml")), say("Done."), say("Well.")]);
+        let fledge = Fledge::simple(&model).lane("verify", REPORTS).file("results/t.xml", tests(&["adds", "doubles"]));
+        flag.into_iter().fold(fledge.arg("--max-retries=0"), Fledge::arg).run()
+    };
+    let told = "verify/test: tests of the base did not run: doubles";
+    let ended = run(Some("--allow-edit=results/t.xml"));
+    ended.must_be(0, "verified");
+    assert!(ended.stderr.contains(&format!("allow_edit: {told}")), "{}", ended.story());
+    for flag in [None, Some("--allow-edit=other/**")] {
+        let ended = run(flag);
+        let report = ended.must_be(1, "gate_failed");
+        let feedback = report["attempts"][0]["verdict"]["feedback"].as_str().unwrap();
+        let remedy = "where the task moves, renames or removes these tests: --allow-edit results/t.xml";
+        assert!(feedback.contains(told) && feedback.contains(remedy), "{feedback}");
+    }
+}
+
+#[test]
+fn a_library_that_a_check_reads_can_be_mended_and_a_warning_says_so() {
+    let lane = "steps: [{ name: check, run: sh scripts/check.sh }]";
+    let model = Model::new([write("lib/total.sh", "total() { echo $(($1 + $2)); }\n"), say("Done.")]);
+    let fledge = Fledge::simple(&model).file("lib/total.sh", "total() { echo $(($1 - $2)); }\n").lane("verify", lane);
+    let ended = fledge.file("scripts/check.sh", ". lib/total.sh\ntest \"$(total 2 3)\" = 5\n").run();
+    ended.must_be(0, "verified");
+    assert!(ended.stderr.contains("lib/total.sh changed: a check of the gate reads it"), "{}", ended.story());
+}

@@ -15,6 +15,7 @@ use crate::verdict::TestStatus;
 use names::stable;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The most tests that are named where some are missing.
 const NAMED: usize = 10;
@@ -40,6 +41,35 @@ pub(super) struct Shown {
     printed: Printed,
     /// Whether the step said that all is well.
     is_green: bool,
+}
+
+/// What a step showed less than on the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shortfall {
+    /// Lane and step.
+    step: String,
+    why: String,
+    /// What did not run.
+    pub(super) gone: Gone,
+}
+
+/// What of the base's tests did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// Tests, by name.
+    Tests(BTreeSet<String>),
+    /// Packages of Go.
+    Packages(BTreeSet<String>),
+    /// Some tests; which ones is not known.
+    Count,
+    /// No test: what ran is contradictory.
+    Nothing,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.why)
+    }
 }
 
 impl Shown {
@@ -74,26 +104,28 @@ impl Shown {
         self.named.as_ref().map_or(0, sum).max(self.printed.names().count()).min(self.ran().unwrap_or(0))
     }
 
-    /// Why this is less than what the base showed. `lane` has the tests of the reports that any step of the lane wrote: builds that run at
-    /// a time find each other's.
-    fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<String> {
+    /// Why this is less than what the base showed, and what did not run. `lane` has the tests of the reports that any step of the lane wrote:
+    /// builds that run at a time find each other's.
+    fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<(String, Gone)> {
         if self.printed.unfinished() > base.printed.unfinished() {
-            return Some("a test program ended before its tests did".into());
+            return Some(("a test program ended before its tests did".into(), Gone::Nothing));
         }
         // What tests of runners print is nothing against a step, so it is only counted beyond what was so on the base.
         let before = if base.is_green { base.printed.failed() } else { base.printed.failed().saturating_sub(1) };
         if self.is_green && self.printed.failed() > before {
-            return Some("its exit code says that all is well, and its tests say that some failed".into());
+            let why = "its exit code says that all is well, and its tests say that some failed";
+            return Some((why.into(), Gone::Nothing));
         }
         let has_run = self.ran().is_some_and(|ran| ran > 0);
         let gone = self.printed.names().missing(base.printed.names(), base.is_green, has_run);
         if !gone.is_empty() {
-            return Some(format!("tests of the base did not run: {}", some(&gone)));
+            return Some((format!("tests of the base did not run: {}", some(&gone)), Gone::Tests(owned(&gone))));
         }
         let untested: BTreeSet<&str> =
             base.printed.packages().difference(self.printed.packages()).map(String::as_str).collect();
         if !untested.is_empty() {
-            return Some(format!("packages of the base were not tested: {}", some(&untested)));
+            let why = format!("packages of the base were not tested: {}", some(&untested));
+            return Some((why, Gone::Packages(owned(&untested))));
         }
         if let Some(named) = &base.named {
             let none = BTreeMap::new();
@@ -101,7 +133,8 @@ impl Shown {
             let is_missing = |(name, count): &(&String, &u32)| now.get(*name).copied().unwrap_or(0) < **count;
             let missing: BTreeSet<&str> = named.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
             if !missing.is_empty() {
-                return Some(format!("tests of the base did not run: {}", some(&missing)));
+                let why = format!("tests of the base did not run: {}", some(&missing));
+                return Some((why, Gone::Tests(owned(&missing))));
             }
             if !base.is_found {
                 return None;
@@ -114,7 +147,7 @@ impl Shown {
             (false, ..) if now > 0 => return None,
             _ => (before, now),
         };
-        (now < before).then(|| format!("fewer tests ran than on the base: {now}, there {before}"))
+        (now < before).then(|| (format!("fewer tests ran than on the base: {now}, there {before}"), Gone::Count))
     }
 }
 
@@ -140,10 +173,11 @@ impl Evidence {
     }
 
     /// Each step that showed less than on the base, and why.
-    pub(super) fn shortfalls(&self, base: &Self) -> Vec<String> {
+    pub(super) fn shortfalls(&self, base: &Self) -> Vec<Shortfall> {
         let short = |(step, base): (&String, &Shown)| {
             let now = self.steps.get(step).cloned().unwrap_or_default();
-            now.falls_short_of(base, &self.found_beside(step)).map(|why| format!("{step}: {why}"))
+            let told = now.falls_short_of(base, &self.found_beside(step));
+            told.map(|(why, gone)| Shortfall { step: step.clone(), why, gone })
         };
         base.steps.iter().filter_map(short).collect()
     }
@@ -163,6 +197,10 @@ impl Evidence {
 
 fn sum(named: &BTreeMap<String, u32>) -> u64 {
     named.values().map(|count| u64::from(*count)).sum()
+}
+
+fn owned(names: &BTreeSet<&str>) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 fn some(names: &BTreeSet<&str>) -> String {
@@ -191,7 +229,11 @@ mod tests {
         let [mut before, mut after] = [Evidence::default(), Evidence::default()];
         before.add("verify", "test", base);
         after.add("verify", "test", now);
-        after.shortfalls(&before)
+        told(&after, &before)
+    }
+
+    fn told(now: &Evidence, base: &Evidence) -> Vec<String> {
+        now.shortfalls(base).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -229,7 +271,7 @@ mod tests {
         before.add("verify", "test", base.clone());
         after.add("verify", "test", printed(jest));
         after.add("verify", "lint", base);
-        assert_eq!(after.shortfalls(&before), [""; 0]);
+        assert_eq!(after.shortfalls(&before), []);
     }
 
     #[test]
@@ -310,10 +352,7 @@ mod tests {
     fn a_step_that_ran_on_the_base_and_is_not_there_showed_nothing() {
         let mut base = Evidence::default();
         base.add("verify", "test", printed("3 passed in 0.1s"));
-        assert_eq!(
-            Evidence::default().shortfalls(&base),
-            ["verify/test: fewer tests ran than on the base: 0, there 3"]
-        );
+        assert_eq!(told(&Evidence::default(), &base), ["verify/test: fewer tests ran than on the base: 0, there 3"]);
         assert_eq!((base.ran(), Evidence::default().ran()), (Some(3), None));
     }
 }

@@ -28,12 +28,9 @@ pub(super) fn is_check(
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let stem = name_of(path).split('.').next().unwrap_or_default();
-    let stem_in_small = stem.to_ascii_lowercase();
-    let is_called_so = PARTS.iter().any(|part| stem_in_small.contains(part))
-        || stem_in_small.split(['_', '-']).any(|word| CHECKS.contains(&word));
     // Programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
-    if is_called_so || tests.fit(path) || (is_script(path) && !is_product) {
+    if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_product) {
         return true;
     }
     let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { return true };
@@ -41,6 +38,12 @@ pub(super) fn is_check(
     let starts_shell = text.starts_with("#!") && text.lines().next().is_some_and(|line| line.ends_with("sh"));
     starts_shell
         || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
+}
+
+/// Whether a source has the name of a check.
+pub(super) fn is_called_check(path: &str) -> bool {
+    let stem = name_of(path).split('.').next().unwrap_or_default().to_ascii_lowercase();
+    PARTS.iter().any(|part| stem.contains(part)) || stem.split(['_', '-']).any(|word| CHECKS.contains(&word))
 }
 
 /// Whether a word of a command asks a program to check something.

@@ -58,6 +58,7 @@ pub(super) const STEERS: &[Steers] = &[
         ".testr.conf", ".stestr.conf", "hatch.toml",
     ]),
     steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "**/{site,dist}-packages/*.pth"]),
+    steers("Python", "shells and Python read it", &["pyvenv.cfg", "**/bin/activate{,.csh,.fish,_this.py}"]),
     steers("Python", CHECKS, &[
         "{.,}mypy.ini", "{.,}ruff.toml", ".flake8", "{.,}pylintrc{.toml,}", "pyrightconfig.json", ".isort.cfg", ".bandit", ".style.yapf",
     ]),
@@ -154,6 +155,9 @@ pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
 /// Why nothing may stand in the place of a program.
 pub(super) const STANDS_IN: &str = "it would stand in for a program of the gate";
 
+/// Why no header may be new.
+pub(super) const HEADER: &str = "it would stand in for a header of the system";
+
 /// By which names files are tests. Those that the base has stay as they are.
 #[rustfmt::skip]
 pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
@@ -161,13 +165,18 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("Python", &["**/test_*.py", "**/*_test.py", "**/tests.py", "**/test.py"]),
     ("Rust", &["**/tests.rs", "**/*_tests.rs", "**/*_test.rs", "**/test.rs"]),
     ("Go", &["**/*_test.go"]),
-    ("Node", &["**/*.{test,spec,cy,e2e}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/{test,tests}.{js,ts,mjs,cjs}", "**/cypress/**"]),
+    ("Node", &[
+        "**/*.{test,spec,cy,e2e}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/{test,tests}.{js,ts,mjs,cjs}", "**/*{-,_}test.{js,ts,mjs,cjs,mts,cts}",
+        "**/test-*.{js,ts,mjs,cjs,mts,cts}", "**/cypress/**",
+    ]),
+    ("Jasmine", &["/spec/**/*.{js,ts,mjs,cjs,mts,cts}", "/spec/{helpers,support}/**", "**/spec/**/*[sS]pec.{js,ts,mjs,cjs}"]),
+    ("Cucumber", &["**/*.feature", "/features/{step_definitions,steps,support}/**", "**/features/environment.py", "**/step_definitions/**"]),
     ("Ruby", &["**/spec/**/*.rb", "**/spec/fixtures/**", "**/*_spec.rb", "**/*_test.rb"]),
     ("JVM", &["**/*{Test,Tests,Spec,IT}.{java,kt,scala,groovy}"]),
     ("Swift", &["**/*{Test,Tests}.swift"]),
     (".NET", &["**/*{Test,Tests}.cs"]),
     ("PHP", &["**/*Test.php"]),
-    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/t/*.t", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
+    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
     ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];
 /// Why they are protected.

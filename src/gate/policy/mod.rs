@@ -4,14 +4,21 @@
 //! Tests inside of product files (`#[cfg(test)] mod tests` beside the code, doctests) cannot be told from the product by their
 //! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
 
+mod change;
 mod checks;
 mod ci;
+mod cmake;
 mod ecosystems;
 mod loaded;
+mod loaded_by_tests;
+mod makefiles;
 mod manifest;
 mod named;
+mod nearer;
 mod shadows;
+mod stand_ins;
 mod table;
+mod tests_named;
 mod unused;
 mod vendored;
 
@@ -20,11 +27,15 @@ use crate::lane::Lane;
 use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
+pub use change::{Change, ChangeKind, Side};
 pub(super) use ecosystems::HOOKS;
-use ecosystems::{SHADOWED, STANDS_IN, TEST, TEST_FILES};
+use ecosystems::{SHADOWED, STANDS_IN, TEST};
+use loaded_by_tests::Helpers;
+use nearer::Found;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shadows::Shadows;
+use stand_ins::StandIns;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
 pub(super) use vendored::{REPLACES, VENDORED};
@@ -53,51 +64,29 @@ pub struct Frozen {
     pub allow_edit: Vec<String>,
     /// The manifests of the base.
     pub manifests: BTreeSet<String>,
-    /// Where a new file or link would stand in for a program or a module, and a folder would not.
+    /// Where something new would be taken for what the gate asks for.
     #[serde(default)]
-    pub stand_ins: BTreeSet<String>,
+    stand_ins: StandIns,
     /// The folders of the base that have files.
     pub folders: BTreeSet<String>,
     /// Where a module would be found before the one that is meant.
     #[serde(default)]
     shadows: Shadows,
+    /// The files of the base that others may be found before.
+    #[serde(default)]
+    found: Found,
+    /// Names that packages of the base have, or depend on.
+    #[serde(default)]
+    taken: BTreeSet<String>,
+    /// Files whose change is noted, each with the reason.
+    #[serde(default)]
+    noted: BTreeMap<String, String>,
     /// The folders of the base that are packages.
     #[serde(default)]
     packages: BTreeSet<String>,
     /// The tools that no command of the base names.
     #[serde(default)]
     unused: BTreeSet<String>,
-}
-
-/// A path that differs between two trees. A file that was moved is removed and added.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The path, relative to the workspace, with `/` between its parts.
-    pub path: String,
-    /// What happened to it.
-    pub kind: ChangeKind,
-}
-
-/// What happened to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// It is new.
-    Added,
-    /// Its content is another, or it is another kind of thing: a link in the place of a file.
-    Modified,
-    /// It is gone.
-    Removed,
-    /// Whether it can be run is another.
-    ModeChanged,
-}
-
-/// Which of two trees is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The tree that was there before the run.
-    Base,
-    /// The tree that is to be judged.
-    Candidate,
 }
 
 /// The files of the base.
@@ -131,41 +120,43 @@ impl Policy {
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
+        let tests = tests_named::patterns(&base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
         let unused = unused::tools(lanes, &base, named.keys(), read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
-        let mut stand_ins = named::stand_ins(lanes, &base, &named, read);
+        let stand_ins = StandIns::of(lanes, &base, &named, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
+        let is_free = |why: &str| why == named::WORK || why == named::SOURCED;
         rules.extend(
             named
                 .iter()
-                .filter(|(path, why)| !manifest::is_one(path) && **why != named::WORK)
+                .filter(|(path, why)| !manifest::is_one(path) && !is_free(why))
                 .map(|(path, why)| rule(&exactly(path), why)),
         );
         let of_the_base = base.0.iter().filter(|path| tests.fit(path) && !manifests.contains(*path));
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
-        let loaded = loaded::by_runners(lanes, &base, read);
-        rules.extend(
-            loaded.iter().filter(|path| !manifest::is_one(path)).map(|path| rule(&exactly(path), loaded::LOADED)),
-        );
+        rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), STANDS_IN)));
+        let scripts = named.iter().filter(|(_, why)| !is_free(why)).map(|(path, _)| path);
+        let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
+        let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), &base, &tests, read);
+        let mut loaded = loaded::by_runners(lanes, &base, read);
+        loaded.extend(helpers.loaded);
+        let others = loaded.iter().filter(|path| !manifest::is_one(path));
+        rules.extend(others.map(|path| rule(&exactly(path), loaded::LOADED)));
+        let taken = own.flat_map(|path| read(path).map_or(Vec::new(), |bytes| manifest::taken(path, &bytes))).collect();
+        let sourced = named.iter().filter(|(_, why)| **why == named::SOURCED).map(|(path, why)| (path.clone(), *why));
+        let data = helpers.data.into_iter().map(|path| (path, loaded_by_tests::DATA));
+        let noted = data.chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
-        stand_ins.extend(shadows.modules().iter().cloned());
+        let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));
         let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
-        let packages = vendored::packages(&base);
-        Self::thaw(Frozen {
-            rules,
-            allow_edit: allow_edit.to_vec(),
-            manifests,
-            stand_ins,
-            folders,
-            shadows,
-            packages,
-            unused,
-        })
+        let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
+        let frozen =
+            Frozen { rules, allow_edit, manifests, stand_ins, folders, shadows, found, taken, noted, packages, unused };
+        Self::thaw(frozen)
     }
 
     /// The policy that was frozen.
@@ -235,6 +226,11 @@ impl Policy {
         self.opened.fit(path)
     }
 
+    /// Returns whether a path is that of a test of the base, opened or not.
+    pub fn is_test(&self, path: &str) -> bool {
+        self.protection.closed_rule(path).is_some_and(is_a_test)
+    }
+
     /// Why a link may not be new at a path, if it may not.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
         (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
@@ -277,13 +273,14 @@ impl Policy {
         mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let removed = changes.iter().filter(|change| change.kind == ChangeKind::Removed);
+        let gone: BTreeSet<&str> = removed.map(|change| change.path.as_str()).collect();
         for change @ Change { path, kind } in changes {
             let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
             if let Some(rule) = self.rule(path) {
                 findings.push(finding(rule.why.clone()));
-            } else if self.frozen.stand_ins.contains(path) && !self.opened.fit(path) {
-                let is_module = self.frozen.shadows.modules().contains(path);
-                findings.push(finding(if is_module { SHADOWED } else { STANDS_IN }.into()));
+            } else if let Some(why) = self.stands_in(change, &gone).filter(|_| !self.opened.fit(path)) {
+                findings.push(finding(why));
             } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
                 findings.push(finding(vendored::NEARER.into()));
             } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
@@ -299,6 +296,17 @@ impl Policy {
         findings
     }
 
+    /// Why something new may not be at a path, where it would be taken for something else.
+    fn stands_in(&self, Change { path, kind }: &Change, gone: &BTreeSet<&str>) -> Option<String> {
+        let Frozen { shadows, stand_ins, found, .. } = &self.frozen;
+        if shadows.modules().contains(path) || (*kind == ChangeKind::Added && shadows.has_form(path)) {
+            return Some(SHADOWED.into());
+        }
+        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
+        let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
+        stand_ins.forbid(path).map(ToOwned::to_owned).or_else(nearer)
+    }
+
     /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
     pub fn notes(&self, changes: &[Change]) -> Vec<String> {
         let mut notes = Vec::new();
@@ -307,8 +315,9 @@ impl Policy {
             let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
             if self.opened.fit(path) && is_protected {
                 notes.push(format!("allow_edit: {path} {}", kind.word()));
-            } else if let (None, Some(why)) = (self.rule(path), ecosystems::reported(path)) {
-                notes.push(format!("{path} {}: {why}", kind.word()));
+            } else if self.rule(path).is_none() {
+                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
+                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
             }
         }
         notes
@@ -345,13 +354,16 @@ impl Policy {
         let was = self.frozen.manifests.contains(path).then(|| contents(path, Side::Base)).flatten();
         let is = if kind == ChangeKind::Removed { None } else { contents(path, Side::Candidate) };
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let closed = |file: &str| {
+            let rule = named::inside(folder, file).and_then(|file| self.protection.closed_rule(&file).cloned());
+            rule.map(|rule| rule.why)
+        };
         let place = manifest::Place {
             has_others: self.frozen.manifests.iter().any(|other| name_of(other) == name_of(path)),
             was_there: folder.is_empty() || self.frozen.folders.contains(folder),
-            is_test: &|file: &str| {
-                let file = named::inside(folder, file);
-                file.is_some_and(|file| self.protection.closed_rule(&file).is_some_and(|rule| rule.why == TEST))
-            },
+            is_test: &|file: &str| closed(file).is_some_and(|why| why == TEST),
+            is_kept: &|file: &str| closed(file).is_some(),
+            is_taken: &|name: &str| self.frozen.taken.contains(name),
         };
         let mut told = manifest::findings(path, was.as_deref(), is.as_deref(), &place);
         let leaves = |place: &str| named::inside(folder, place).is_none();
@@ -360,18 +372,6 @@ impl Policy {
         let new: Vec<String> = foreign.into_iter().filter(is_new).map(|(start, rest)| start + &rest).collect();
         told.extend(new);
         told
-    }
-}
-
-impl ChangeKind {
-    /// The word of findings.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Modified => "changed",
-            Self::Removed => "removed",
-            Self::ModeChanged => "changed (its mode)",
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
-use super::checks::{is_asked_to_check, is_check};
+use super::checks::{is_asked_to_check, is_called_check, is_check};
 use super::ci;
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
@@ -16,6 +16,8 @@ pub(super) const BESIDE: &str = "it is where the canary of the gate is planted, 
 const RUN: &str = "a script of the gate runs it";
 /// Mark of a file that a step runs and that is the work itself: `python3 app.py | grep -q hello`. It is not protected.
 pub(super) const WORK: &str = "a step of the gate runs it, and it is no check";
+/// Mark of a shell library that a check reads, outside of folders of scripts and tests. It is not protected.
+pub(super) const SOURCED: &str = "a check of the gate reads it, and it is in no folder of scripts or tests";
 /// The longest script that is looked into, in bytes.
 pub(super) const LONGEST: usize = 256 * 1024;
 
@@ -123,81 +125,17 @@ pub(super) fn by_lanes(
     }
     for script in scripts {
         let Some(text) = read(&script).filter(|bytes| bytes.len() <= LONGEST) else { continue };
-        for path in run_by(&script, &String::from_utf8_lossy(&text), base) {
-            found.entry(path).or_insert(RUN);
+        let text = String::from_utf8_lossy(&text);
+        for path in run_by(&script, &text, base) {
+            let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
+            let why = if is_library() { SOURCED } else { RUN };
+            found.entry(path).or_insert(why);
         }
     }
     for script in ci::scripts(base, read) {
         found.entry(script).or_insert(ci::RUNS);
     }
     found
-}
-
-/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; for one that the
-/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile includes when it is there. `named` is
-/// what [`by_lanes`] found.
-pub(super) fn stand_ins(
-    lanes: &[Lane],
-    base: &Base,
-    named: &BTreeMap<String, &'static str>,
-    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> BTreeSet<String> {
-    let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
-    let places = steps().flat_map(|step| {
-        let program = step.program().filter(|program| !program.contains('/'));
-        let folders = [Some(""), step.dir.as_deref()].into_iter().flatten();
-        program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
-    });
-    let mut places: BTreeSet<String> = places.collect();
-    let makefiles = base.0.iter().filter(|path| name_of(path).to_lowercase().ends_with("makefile")).cloned();
-    let mut texts: Vec<(String, String)> = steps().map(|step| (String::new(), step.run.clone())).collect();
-    let paths = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
-    texts.extend(paths.filter_map(|env| env.get("PATH")).map(|path| (String::new(), format!("PATH={path}"))));
-    for path in named.keys().cloned().chain(makefiles).collect::<BTreeSet<String>>() {
-        let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
-        texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
-    }
-    let on_path: BTreeSet<String> = texts.iter().flat_map(|(_, text)| on_path(text)).collect();
-    let known =
-        || texts.iter().flat_map(|(_, text)| words(text)).filter(|word| is_plain(word)).collect::<BTreeSet<_>>();
-    let known = if on_path.is_empty() { BTreeSet::new() } else { known() };
-    places.extend(on_path.iter().flat_map(|folder| known.iter().filter_map(|word| inside(folder, word))));
-    places.extend(texts.iter().flat_map(|(path, text)| included(path, text)));
-    places.retain(|path| !path.is_empty() && !base.has(path) && !base.has_folder(path));
-    places
-}
-
-/// The folders of the workspace that a text puts on the path.
-fn on_path(text: &str) -> impl Iterator<Item = String> {
-    let values = text.split("PATH=").skip(1).map(|rest| rest.split(['\n', ';', ' ', ')']).next().unwrap_or_default());
-    let folders = values.flat_map(|value| value.split([':', '"', '\'']));
-    let here = ["$PWD", "${PWD}", "$(pwd", "`pwd`", "$(CURDIR)", "$$PWD", "."];
-    let plain = |folder: &str| {
-        let below = here.iter().find_map(|here| folder.strip_prefix(here));
-        let below = below.map_or(folder, |below| below.trim_start_matches('/'));
-        (!below.is_empty() && !below.contains(['$', '*', '~'])).then(|| inside("", below)).flatten()
-    };
-    folders.filter_map(plain).collect::<Vec<_>>().into_iter()
-}
-
-/// What a Makefile includes by a plain name.
-fn included(path: &str, text: &str) -> Vec<String> {
-    if !(name_of(path).to_lowercase().ends_with("makefile") || path.ends_with(".mk")) {
-        return Vec::new();
-    }
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let lines = text.lines().filter_map(|line| {
-        let line = line.trim_start().trim_start_matches(['-', 's']);
-        line.strip_prefix("include ")
-    });
-    let names = lines.flat_map(str::split_whitespace).filter(|name| !name.contains(['$', '*', '?', '%', '#']));
-    names.filter_map(|name| inside(folder, name)).collect()
-}
-
-fn is_plain(word: &str) -> bool {
-    !word.is_empty()
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))
-        && !word.starts_with(['-', '.'])
 }
 
 /// The files of the base that a script, a Makefile or the like runs: what stands where a command does or after a program that runs
@@ -221,6 +159,20 @@ pub(super) fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether a script names a file only to read its functions, by `.` or `source`.
+fn is_only_read(path: &str, script: &str) -> bool {
+    let named = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']).map(words);
+    let mut named = named.filter(|command| command.iter().any(|word| name_of(word) == name_of(path))).peekable();
+    let reads = |command: Vec<&str>| command.iter().any(|word| matches!(*word, "." | "source"));
+    named.peek().is_some() && named.all(reads)
+}
+
+/// Whether a shell script is a check by its name or its folder.
+fn is_of_checks(path: &str, tests: &Patterns) -> bool {
+    let in_folder = path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder));
+    in_folder || tests.fit(path) || is_called_check(path)
 }
 
 /// The line without the names of files that its commands only write: what stands behind the `>` of a shell, outside of quotes. One that has a
@@ -305,7 +257,7 @@ pub(super) fn is_script(path: &str) -> bool {
     is_shell(path) || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
 }
 
-fn words(line: &str) -> Vec<&str> {
+pub(super) fn words(line: &str) -> Vec<&str> {
     let splits = |c: char| c.is_whitespace() || ";|&()<>\"'`=,".contains(c);
     line.split(splits).filter(|word| !word.is_empty()).collect()
 }

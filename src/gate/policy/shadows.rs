@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 /// The folders that are always looked in.
 pub(super) const FOLDERS: &[&str] = &["", "src/", "tests/", "test/"];
 /// The endings of a module's file, and of the first file of a package.
-pub(super) const FORMS: &[&str] = &[".py", "/__init__.py"];
+const FORMS: &[&str] = &[".py", "/__init__.py"];
+/// The last endings of files that Python loads as modules. Compiled ones may have the interpreter's name before: `x.abi3.so`.
+const ENDINGS: &[&str] = &["py", "pyc", "so", "pyd"];
 /// The most manifests that are read for what a project depends on, and the most folders that are guarded.
 const MOST: usize = 64;
 
@@ -32,6 +34,19 @@ pub(super) const STANDARD: &[&str] = &[
     "ssl", "stat", "statistics", "string", "stringprep", "struct", "subprocess", "symtable", "sysconfig", "tarfile", "tempfile", "textwrap",
     "threading", "timeit", "token", "tokenize", "tomllib", "trace", "tracemalloc", "tty", "types", "typing", "urllib", "uuid", "venv", "wave",
     "weakref", "webbrowser", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zoneinfo",
+];
+/// What Python's library and the common runners try to import beside the standard library: compiled modules, those of other systems, and
+/// optional packages. A test compares this with the import statements of the installed ones.
+#[rustfmt::skip]
+pub(super) const TRIED: &[&str] = &[
+    "_aix_support", "_asyncio", "_bisect", "_blake2", "_bootsubprocess", "_bz2", "_colorize", "_contextvars", "_csv", "_ctypes", "_curses",
+    "_curses_panel", "_datetime", "_decimal", "_elementtree", "_hashlib", "_heapq", "_ios_support", "_json", "_lzma", "_manylinux", "_md5",
+    "_multibytecodec", "_multiprocessing", "_opcode", "_opcode_metadata", "_osx_support", "_overlapped", "_pickle", "_posixshmem",
+    "_posixsubprocess", "_pydatetime", "_pyrepl", "_queue", "_random", "_scproxy", "_sha1", "_sha2", "_sha256", "_sha3", "_sha512", "_socket",
+    "_ssl", "_statistics", "_struct", "_typing", "_uuid", "_winapi", "_winreg", "_wmi", "annotationlib", "argcomplete", "array", "binascii",
+    "colorama", "fcntl", "grp", "importlib_metadata", "java", "math", "mmap", "msvcrt", "nt", "numpy", "org", "pep517", "pexpect", "pkg_resources",
+    "pydoc_data", "pyexpat", "pygments", "readline", "rlcompleter", "select", "termios", "twisted", "typing_extensions", "unicodedata", "vms_lib",
+    "win32evtlog", "win32evtlogutil", "winreg", "zlib", "zope",
 ];
 /// What is imported by another name than the one it is installed by.
 #[rustfmt::skip]
@@ -67,7 +82,7 @@ impl Shadows {
         if base.0.iter().any(|path| path.ends_with(".py")) {
             let depends_on = dependencies(base, read);
             for folder in folders(base, lanes, named) {
-                let names = SHADOWS.iter().chain(STANDARD).map(|name| (*name).to_owned());
+                let names = SHADOWS.iter().chain(STANDARD).chain(TRIED).map(|name| (*name).to_owned());
                 guard(&folder, &mut names.chain(depends_on.iter().cloned()));
             }
         }
@@ -79,10 +94,24 @@ impl Shadows {
         self.modules.iter().flat_map(|module| FORMS.iter().map(move |form| format!("{module}{form}")))
     }
 
+    /// Whether a file would be such a module, in whatever form Python loads: source, bytes, or a compiled library.
+    pub(super) fn has_form(&self, path: &str) -> bool {
+        module_of(path).is_some_and(|module| self.modules.contains(module))
+    }
+
     /// The modules themselves: a link of that name to a folder is one as well.
     pub(super) fn modules(&self) -> &BTreeSet<String> {
         &self.modules
     }
+}
+
+/// The module, with its folder before it, that Python would load from a file.
+pub(super) fn module_of(path: &str) -> Option<&str> {
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending)?;
+    let name = super::name_of(path);
+    let stem = &path[..path.len() - name.len() + name.find('.')?];
+    let is_module = ENDINGS.contains(&ending) && !(ending.starts_with("py") && name.matches('.').count() > 1);
+    is_module.then(|| stem.strip_suffix("/__init__").unwrap_or(stem))
 }
 
 fn has(base: &Base, module: &str) -> bool {
@@ -91,10 +120,8 @@ fn has(base: &Base, module: &str) -> bool {
 
 /// Folders that modules are found in, each with a `/` at its end but for the root: not those that are packages themselves.
 fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
-    let of = |path: &str| path.rfind('/').map_or(String::new(), |end| path[..=end].to_owned());
-    let is_test = |path: &&String| path.ends_with(".py") && is_pytest_file(super::name_of(path));
-    let tests = base.0.iter().filter(is_test).map(|path| of(path));
-    let run = named.filter(|path| path.ends_with(".py")).map(|path| of(path));
+    let tests = test_folders(base);
+    let run = named.filter(|path| path.ends_with(".py")).map(|path| folder_of(path));
     let mut folders: BTreeSet<String> = FOLDERS.iter().map(|folder| (*folder).to_owned()).chain(run).collect();
     let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup).map(move |step| (lane, step)));
     for (lane, step) in steps {
@@ -104,9 +131,27 @@ fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n Stri
         let found = set.chain([""]).filter_map(|path| inside(&dir, path.trim_start_matches("$PWD/")));
         folders.extend(found.map(|folder| if folder.is_empty() { folder } else { folder + "/" }));
     }
-    folders.extend(tests.take(MOST * MOST));
+    folders.extend(tests);
     folders.retain(|folder| !base.has(&format!("{folder}__init__.py")));
     folders.into_iter().take(MOST).collect()
+}
+
+/// Folders of the base that hold tests of Python, each with a `/` at its end but for the root.
+pub(super) fn test_folders(base: &Base) -> BTreeSet<String> {
+    let is_test = |path: &&String| path.ends_with(".py") && is_pytest_file(super::name_of(path));
+    base.0.iter().filter(is_test).take(MOST * MOST).map(|path| folder_of(path)).collect()
+}
+
+/// Those that Python looks into before the product's: the packages among them are not looked into.
+pub(super) fn first_folders(base: &Base) -> BTreeSet<String> {
+    let mut folders = test_folders(base);
+    folders.extend(["tests/", "test/"].map(str::to_owned));
+    folders.retain(|folder| !folder.is_empty() && folder != "src/" && !base.has(&format!("{folder}__init__.py")));
+    folders
+}
+
+fn folder_of(path: &str) -> String {
+    path.rfind('/').map_or(String::new(), |end| path[..=end].to_owned())
 }
 
 /// Whether pytest takes a file for tests by its name.

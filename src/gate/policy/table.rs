@@ -1,6 +1,7 @@
 //! The policy's table, printed for people.
 
-use super::ecosystems::{self, REPORTED, SHADOWED, SHADOWS, TEST_FILES};
+use super::ecosystems::{self, HEADER, REPORTED, SHADOWED, SHADOWS, STANDS_IN, TEST_FILES};
+use super::stand_ins::HEADERS;
 use super::{loaded, manifest, shadows, unused, vendored};
 
 /// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
@@ -14,17 +15,25 @@ pub fn table() -> String {
         text.push_str(&format!("| {} | {} | {} |\n", steers.ecosystem, globs(steers.globs), steers.why));
     }
     let (folders, standard) = (globs(&shadows::FOLDERS[1..]), globs(shadows::STANDARD));
-    let tools = globs(SHADOWS);
+    let (tools, tried, headers) = (globs(SHADOWS), globs(shadows::TRIED), globs(HEADERS));
     text.push_str(&format!(
         "| Python | modules {tools} at the root and in {folders}, unless the base has them; and where the base has Python, there, beside its tests, beside \
-         what steps run and where `PYTHONPATH` leads, those of the standard library {standard}, and what its manifests depend on | {SHADOWED} |\n\
+         what steps run and where `PYTHONPATH` leads, those of the standard library {standard}, those that it and the runners try to import {tried}, and what its manifests depend on; \
+         as source, bytes or a compiled library | {SHADOWED} |\n\
          | Python, Node | files of the base that a command or a configuration of runners names to be loaded | {} |\n\
          | Python | `pytest_plugins` in a new test | {} |\n\
          | Node | `node_modules` in a folder that has files of the base, where git does not ignore it | {} |\n\
          | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
+         | Python | a module beside tests that has the name of one of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\
+         | Node | a file without an ending beside one with it (not in `bin/`), or one whose ending is tried before that of another | it would be found before the other |\n\
+         | all | files that only tests, `conftest.py`, `package.json` or the gate's scripts import, and whose names say that they help tests | {} |\n\
+         | Make | files that a pattern of `include` fits | {STANDS_IN} |\n\
+         | Make | new files and folders with the name of a target that the gate makes, unless it is phony or has an ending | {STANDS_IN} |\n\
+         | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {STANDS_IN} |\n\
+         | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
          | all | a link in the place of a folder of the base that has a manifest | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n",
-        loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, vendored::LINKED, vendored::REPLACES,
+        loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, vendored::REPLACES,
     ));
     text.push_str(
         "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
@@ -37,6 +46,10 @@ pub fn table() -> String {
     for (of, names) in TEST_FILES {
         text.push_str(&format!("| {of} | {} |\n", globs(names)));
     }
+    text.push_str(
+        "| unittest | `**/test*.py`, where it has a test |\n| CMake | sources of targets that `add_test` or a discovery of tests names |\n\
+         | all | everything in a folder whose sources are all tests or help tests |\n\nChanged data outside of these that a test of the base names is reported.\n",
+    );
     text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");
     for (name, section, why) in manifest::rows() {
         text.push_str(&format!("| `{name}` | `{section}` | {why} |\n"));

@@ -2,6 +2,7 @@
 
 mod honest;
 mod later;
+mod names;
 mod stands_in;
 mod steered;
 
@@ -224,6 +225,8 @@ fn sections_of_manifests_that_steer_may_not_change() {
         edited("tests/pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--co'\n"),
         ["[tool.pytest] added: it steers the tests"]
     );
+    let go = "it takes the packages of this folder out of the module, and of its tests";
+    assert_eq!(edited("pkg/go.mod", "module m/pkg\n"), [go]);
     assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it steers how everything is built"]);
 }
 
@@ -231,8 +234,10 @@ fn sections_of_manifests_that_steer_may_not_change() {
 fn every_row_of_every_manifest_is_there_when_it_changes() {
     for (name, section, why) in manifest::rows() {
         let section = section.split(' ').next().unwrap().to_owned();
-        let is_weaker_at_once =
-            !(section.contains("lints") || section.contains("members") || section.starts_with("workspaces"));
+        let is_weaker_at_once = !(section.contains("lints")
+            || section.contains("features")
+            || section.contains("members")
+            || section.starts_with("workspaces"));
         let keys: Vec<String> = section.split('.').map(|key| key.replace('*', "x")).collect();
         if name == "Cargo.toml" && is_weaker_at_once && !matches!(keys[0].as_str(), "test" | "bench") {
             let (table, key) = keys.split_at(keys.len() - 1);
@@ -245,7 +250,13 @@ fn every_row_of_every_manifest_is_there_when_it_changes() {
                 name,
                 Some(b""),
                 Some(text.as_bytes()),
-                &manifest::Place { has_others: true, was_there: true, is_test: &|_| false },
+                &manifest::Place {
+                    has_others: true,
+                    was_there: true,
+                    is_test: &|_| false,
+                    is_kept: &|_| false,
+                    is_taken: &|_| false,
+                },
             );
             assert_eq!(told, [format!("[{}] added: {why}", keys.join("."))], "{text}");
         }

@@ -4,6 +4,7 @@ mod forms;
 mod rows;
 mod sources;
 
+use forms::Form;
 use rows::{How, MANIFESTS, Manifest, Row};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ pub(super) struct Place<'p> {
     pub(super) was_there: bool,
     /// Whether a path, seen from its folder, is a test of the base.
     pub(super) is_test: &'p dyn Fn(&str) -> bool,
+    /// Whether a path, seen from its folder, is protected.
+    pub(super) is_kept: &'p dyn Fn(&str) -> bool,
+    /// Whether a package of the base has, or depends on a package of, this name.
+    pub(super) is_taken: &'p dyn Fn(&str) -> bool,
 }
 
 /// Whether a path is that of a manifest that is judged by section.
@@ -43,6 +48,14 @@ pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
 pub(super) fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
     let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(BTreeMap::new(), |(form, manifest)| sources::tables(form, &manifest))
+}
+
+/// The names that a manifest of Node has taken: its own, and those that it depends on.
+pub(super) fn taken(path: &str, bytes: &[u8]) -> Vec<String> {
+    let read = of(path).filter(|manifest| manifest.form == Form::Node);
+    let Some(manifest) = read.and_then(|manifest| forms::read(manifest.form, bytes)) else { return Vec::new() };
+    let own = manifest.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+    sources::names(Form::Node, &manifest).into_iter().chain(own).collect()
 }
 
 /// The requirements of a manifest of Python, by the table that lists them.
@@ -103,6 +116,10 @@ pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place:
         }
     }
     told.extend(sources::findings(manifest.form, &was, &is));
+    told.extend(sources::other_features(&was, &is).filter(|_| manifest.form == Form::Cargo));
+    if is_new && manifest.form == Form::Go {
+        told.push("it takes the packages of this folder out of the module, and of its tests".into());
+    }
     told
 }
 
@@ -136,6 +153,13 @@ fn change(
         How::Scripts => was.is_some() || is_hook(name, whole),
         How::NotWeaker => is_weaker(was, is),
         How::Programs => sources::is_known(name),
+        How::OwnName => {
+            is.and_then(Value::as_str).is_some_and(|name| (place.is_taken)(name) || sources::is_known(name))
+        }
+        How::Targets => was.is_some_and(|was| is_moved(was, is, place)),
+        How::NotInNew => whole.as_object().is_some_and(Map::is_empty),
+        How::NewFeatures => are_other_features(was, is, whole),
+        How::Later => is.is_none_or(Value::is_string) && year(is) < year(was),
         How::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
     };
     is_wrong.then_some(word)
@@ -171,6 +195,29 @@ fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
         (Some(was), Some(is)) => level(is) < level(was) || rest(is) != rest(was),
         (None, None) => false,
     }
+}
+
+/// Whether what leads to a protected file leads to another one.
+fn is_moved(was: &Value, is: Option<&Value>, place: &Place<'_>) -> bool {
+    match was {
+        Value::String(path) => (place.is_kept)(path) && is != Some(was),
+        Value::Object(each) => each.iter().any(|(key, was)| is_moved(was, is.and_then(|is| is.get(key)), place)),
+        _ => false,
+    }
+}
+
+/// Whether a list of features lacks one that was in it, or has one more of those that were there.
+fn are_other_features(was: Option<&Value>, is: Option<&Value>, whole: &Value) -> bool {
+    let is_known =
+        |item: &Value| whole.get("features").zip(item.as_str()).is_some_and(|(all, name)| all.get(name).is_some());
+    let is_in = |list: Option<&Value>, item: &Value| items(list).any(|other| other == item);
+    items(was).any(|item| !is_in(is, item)) || items(is).any(|item| !is_in(was, item) && is_known(item))
+}
+
+/// An edition, of which the first is that where none is said.
+fn year(edition: Option<&Value>) -> u64 {
+    let text = edition.filter(|edition| edition.is_string());
+    text.map_or(2015, |edition| edition.as_str().and_then(|year| year.parse().ok()).unwrap_or(0))
 }
 
 /// Whether a new `[[test]]` stands for a test that the base has, under its name or at its path.

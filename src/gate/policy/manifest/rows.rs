@@ -42,6 +42,16 @@ pub(super) enum How {
     OwnTests,
     /// Programs may be added, not under the name of a tool of the tests.
     Programs,
+    /// Another name, not that of what the project has or depends on.
+    OwnName,
+    /// What leads to a file of the checks stays.
+    Targets,
+    /// A new manifest may not have it.
+    NotInNew,
+    /// New features may be added, and none of those that were there.
+    NewFeatures,
+    /// A later one.
+    Later,
 }
 
 impl How {
@@ -54,6 +64,11 @@ impl How {
             Self::NotWeaker => " (may get stricter)",
             Self::OwnTests => " (new tests may be added)",
             Self::Programs => " (under names of their own)",
+            Self::OwnName => " (not that of what is depended on)",
+            Self::Targets => " (that lead to files of the checks)",
+            Self::NotInNew => " (of a new manifest)",
+            Self::NewFeatures => " (may get new ones)",
+            Self::Later => " (may be a later one)",
         }
     }
 }
@@ -74,10 +89,14 @@ const COMMANDS: &str = "it defines commands of the gate";
 const REPLACES: &str = "it puts other code in the place of dependencies";
 const PLACES: &str = "it says where packages come from";
 const FINDS: &str = "it says which tests are found";
+const STANDS_IN: &str = "it would stand in for what the tests use";
+const NEARER: &str = "it would stand in for a dependency";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
 use super::super::ecosystems::SHADOWED;
-use How::{Kept, MayGrow, NotWeaker, OwnTests, Programs, Same, Scripts};
+use How::{
+    Kept, Later, MayGrow, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts, Targets,
+};
 
 /// All of them.
 pub(super) const MANIFESTS: &[Manifest] = &[
@@ -98,6 +117,11 @@ const CARGO: &[Row] = &[
     row("lib/doctest", Same, FINDS),
     row("lib/harness", Same, FINDS),
     row("lib/path", Same, FINDS),
+    old("lib/name", Same, STANDS_IN),
+    old("package/name", Same, STANDS_IN),
+    old("package/edition", Later, BUILDS),
+    old("workspace/package/edition", Later, BUILDS),
+    old("features/default", NewFeatures, FINDS),
     row("bin/*/test", Same, FINDS),
     row("bin/*/harness", Same, FINDS),
     row("bin/*/doctest", Same, FINDS),
@@ -135,6 +159,10 @@ const NODE: &[Row] = &[
     row("nyc", Same, TESTS),
     row("cypress", Same, TESTS),
     row("bin/*", Programs, SHADOWED),
+    row("name", OwnName, NEARER),
+    old("exports/*", Targets, REPLACES),
+    old("imports/*", Kept, REPLACES),
+    row("imports", NotInNew, REPLACES),
     row("wireit", Same, COMMANDS),
     row("config", Same, COMMANDS),
     row("babel", Same, BUILDS),
@@ -174,6 +202,11 @@ const PYTHON: &[Row] = &[
     row("project/gui-scripts/*", Programs, SHADOWED),
     row("tool/poetry/scripts/*", Programs, SHADOWED),
     old("build-system", Same, BUILDS),
+    old("tool/setuptools/package-dir", Same, REPLACES),
+    old("tool/hatch/build/targets/*/sources", Same, REPLACES),
+    old("tool/hatch/build/targets/*/force-include", Same, REPLACES),
+    old("tool/flit/module", Same, REPLACES),
+    old("tool/poetry/packages", MayGrow, REPLACES),
     row("tool/uv/index", Same, PLACES),
     row("tool/uv/index-url", Same, PLACES),
     row("tool/uv/extra-index-url", Same, PLACES),
@@ -216,6 +249,7 @@ const SETUP_CFG: &[Row] = &[
     row("unittest", Same, TESTS),
     row("options.entry_points/pytest11", Same, TESTS),
     row("aliases", Same, COMMANDS),
+    old("options/package_dir", Same, REPLACES),
     row("mypy*", Same, CHECKS),
     row("flake8*", Same, CHECKS),
     row("isort", Same, CHECKS),

@@ -41,6 +41,26 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
     told.into_iter().collect()
 }
 
+/// What the tests of a crate use from the workspace, and is built with other features now, a line each.
+pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = String> {
+    let keys = ["features", "default-features", "default_features"];
+    let tables = listed(Form::Cargo).iter().filter(|at| at.contains("dev")).flat_map(|at| select(was, at));
+    let told = tables.flat_map(|(table, value)| {
+        let now = select(is, &table.replace('.', "/")).into_values().next();
+        let names = value.as_object().into_iter().flatten();
+        let of_the_project = names.filter(|(_, value)| value.get("path").is_some());
+        let others = of_the_project.filter(|(name, value)| {
+            let now = now.and_then(|now| now.get(name.as_str()));
+            now.is_some_and(|now| keys.iter().any(|key| now.get(key) != value.get(key)))
+        });
+        let say = |(name, _): (&String, &Value)| {
+            format!("[{table}] `{name}` has other features now: it would stand in for what the tests use")
+        };
+        others.map(say).collect::<Vec<_>>()
+    });
+    told.collect::<Vec<_>>().into_iter()
+}
+
 /// Dependencies that come from a repository, an address or a folder outside of the workspace, and
 /// did not on the base.
 pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str) -> bool) -> Vec<(String, String)> {

@@ -32,6 +32,19 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "edition = '2021'\nautotests = false",
         "[package.autotests] added: it says which tests are found",
     ),
+    ("Cargo.toml", "", "[lib]\nname = 'b'\n", "[lib.name] added: it would stand in for what the tests use"),
+    (
+        "Cargo.toml",
+        "name = 'a'\nversion",
+        "name = 'b'\nversion",
+        "[package.name] changed: it would stand in for what the tests use",
+    ),
+    (
+        "Cargo.toml",
+        "edition = '2021'",
+        "edition = '2018'",
+        "[package.edition] changed: it steers how everything is built",
+    ),
     ("Cargo.toml", "", "[lib]\ntest = false\n", "[lib.test] added: it says which tests are found"),
     (
         "Cargo.toml",

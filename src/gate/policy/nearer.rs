@@ -1,0 +1,69 @@
+//! Files that are found before the ones that are meant, by the order in which code is looked for: a file without an ending before one with
+//! one, a package before a module, and what lies beside tests before the rest.
+
+use super::Base;
+use super::shadows::module_of;
+use crate::gate::names::name_of;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Endings of Node's modules, and of what is bundled like them, in the order in which they are tried.
+const NODE: &[&str] =
+    &["", ".js", ".jsx", ".ts", ".tsx", ".json", ".node", "/index.js", "/index.jsx", "/index.ts", "/index.tsx"];
+/// The folders that Python's own modules of a project are in.
+const ROOTS: &[&str] = &["", "src/", "lib/"];
+
+/// The files of the base that others may come before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// Modules of Node, Python and the like.
+    modules: BTreeSet<String>,
+    /// Folders of tests that Python looks into first, each with a `/` at its end.
+    first: BTreeSet<String>,
+}
+
+impl Found {
+    /// Of a base. `is_kept` says of data whether it is protected; `first` are folders of tests that Python looks into first.
+    pub(super) fn of(base: &Base, is_kept: impl Fn(&str) -> bool, first: BTreeSet<String>) -> Self {
+        let ending = |path: &str| name_of(path).rsplit_once('.').map(|(_, ending)| ending.to_owned());
+        let is_module = |path: &&String| match ending(path).as_deref() {
+            Some("js" | "jsx" | "ts" | "tsx" | "py") => true,
+            Some("json" | "node") => is_kept(path),
+            _ => false,
+        };
+        Self { modules: base.0.iter().filter(is_module).cloned().collect(), first }
+    }
+
+    /// The file of the base that a new file comes before, unless that file is gone.
+    pub(super) fn behind(&self, path: &str, is_gone: impl Fn(&str) -> bool) -> Option<String> {
+        let is_there = |other: &String| other != path && self.modules.contains(other) && !is_gone(other);
+        self.of_node(path).or_else(|| self.of_python(path)).filter(is_there)
+    }
+
+    fn of_node(&self, path: &str) -> Option<String> {
+        let name = name_of(path);
+        // A program of a package is often started by a file without an ending beside it.
+        let is_program = !name.contains('.') && path.split('/').rev().nth(1) == Some("bin");
+        let of_rank = |(rank, ending): (usize, &&str)| {
+            let stem = path.strip_suffix(ending).filter(|stem| !stem.is_empty() && !stem.ends_with('/'))?;
+            // What has no ending has one of its own only where it is no other.
+            let is_plain = !ending.is_empty() || !name.contains('.');
+            let mut later = NODE[rank + 1..].iter().map(|later| format!("{stem}{later}"));
+            is_plain.then(|| later.find(|later| self.modules.contains(later))).flatten()
+        };
+        NODE.iter().enumerate().filter(|_| !is_program).find_map(of_rank)
+    }
+
+    fn of_python(&self, path: &str) -> Option<String> {
+        let module = module_of(path)?;
+        let own = format!("{module}.py");
+        let is_before = path.ends_with("/__init__.py") || !(path.ends_with(".py") || path.ends_with(".pyc"));
+        if is_before && self.modules.contains(&own) {
+            return Some(own);
+        }
+        let name = self.first.iter().find_map(|folder| module.strip_prefix(folder.as_str()))?;
+        let forms = |root: &&str| [".py", "/__init__.py"].map(|form| format!("{root}{name}{form}"));
+        let is_own = |other: &String| self.modules.contains(other);
+        (!name.contains('/')).then(|| ROOTS.iter().flat_map(forms).find(is_own)).flatten()
+    }
+}

@@ -1,0 +1,197 @@
+//! Places where a new file would be taken for something that a gate asks for and the base has not: a program, a target of `make`, a file
+//! that is read where it is there, a header.
+
+use super::Base;
+use super::ecosystems::{HEADER, STANDS_IN};
+use super::makefiles::{self, is_makefile};
+use super::named::{LONGEST, inside, words};
+use crate::gate::names::name_of;
+use crate::lane::Lane;
+use crate::workspace::pattern::Patterns;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Headers that every C or C++ compiler brings, or that frameworks for tests install.
+#[rustfmt::skip]
+pub(super) const HEADERS: &[&str] = &[
+    "assert.h", "complex.h", "ctype.h", "dirent.h", "dlfcn.h", "errno.h", "fcntl.h", "fenv.h", "float.h", "getopt.h", "inttypes.h", "iso646.h", "limits.h",
+    "locale.h", "malloc.h", "math.h", "memory.h", "netdb.h", "poll.h", "pthread.h", "regex.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h", "stdalign.h",
+    "stdarg.h", "stdatomic.h", "stdbit.h", "stdbool.h", "stdckdint.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h", "strings.h",
+    "sys/mman.h", "sys/socket.h", "sys/stat.h", "sys/time.h", "sys/types.h", "sys/wait.h", "tgmath.h", "threads.h", "time.h", "uchar.h", "unistd.h", "wchar.h",
+    "wctype.h",
+    "algorithm", "any", "array", "atomic", "bit", "bitset", "cassert", "cctype", "cerrno", "cfloat", "charconv", "chrono", "cinttypes", "climits", "clocale",
+    "cmath", "compare", "complex", "concepts", "condition_variable", "coroutine", "csetjmp", "csignal", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib",
+    "cstring", "ctime", "deque", "exception", "expected", "filesystem", "format", "forward_list", "fstream", "functional", "future", "initializer_list",
+    "iomanip", "ios", "iosfwd", "iostream", "istream", "iterator", "latch", "limits", "list", "map", "memory", "mutex", "new", "numbers", "numeric", "optional",
+    "ostream", "print", "queue", "random", "ranges", "ratio", "regex", "scoped_allocator", "semaphore", "set", "shared_mutex", "source_location", "span",
+    "sstream", "stack", "stdexcept", "stop_token", "streambuf", "string", "string_view", "system_error", "thread", "tuple", "type_traits", "typeindex",
+    "typeinfo", "unordered_map", "unordered_set", "utility", "valarray", "variant", "vector", "version",
+    "gtest/gtest.h", "gmock/gmock.h", "catch2/catch_all.hpp", "catch2/catch_test_macros.hpp", "catch.hpp", "doctest.h", "doctest/doctest.h", "check.h",
+    "cmocka.h", "criterion/criterion.h", "CUnit/CUnit.h", "unity.h", "boost/test/unit_test.hpp",
+];
+/// Options before a folder of headers.
+const OPTIONS: &[&str] = &["-I", "-isystem", "-iquote"];
+/// Commands before folders of headers.
+const COMMANDS: &[&str] = &["include_directories", "target_include_directories", "include_directories:"];
+/// The most folders of headers.
+const MOST_FOLDERS: usize = 32;
+
+/// Where nothing may be new.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StandIns {
+    /// Files and links.
+    files: BTreeSet<String>,
+    /// Files, links and folders: targets that `make` makes unless something of their name is there.
+    targets: BTreeSet<String>,
+    /// Headers of the system.
+    headers: BTreeSet<String>,
+    /// Patterns by which Makefiles include files.
+    pub(super) included: BTreeSet<String>,
+}
+
+impl StandIns {
+    /// For the lanes' commands, and what [`super::named::by_lanes`] found.
+    pub(super) fn of(
+        lanes: &[Lane],
+        base: &Base,
+        named: &BTreeMap<String, &'static str>,
+        read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+    ) -> Self {
+        let texts = texts(lanes, base, named, read);
+        let mut files = files(lanes, &texts);
+        let mut targets = makefiles::targets(&texts);
+        let folders = header_folders(&texts);
+        let mut headers: BTreeSet<String> = folders
+            .iter()
+            .filter(|folder| base.has_folder(folder))
+            .take(MOST_FOLDERS)
+            .flat_map(|folder| HEADERS.iter().filter_map(|header| inside(folder, header)))
+            .collect();
+        for places in [&mut files, &mut targets, &mut headers] {
+            places.retain(|path| !path.is_empty() && !base.has(path) && !base.has_folder(path));
+        }
+        let included = texts.iter().flat_map(|(path, text)| makefiles::patterns(path, text));
+        let included = included.filter(|pattern| Patterns::files(pattern).is_ok()).collect();
+        Self { files, targets, headers, included }
+    }
+
+    /// Why a path may not be new, if it may not.
+    pub(super) fn forbid(&self, path: &str) -> Option<&'static str> {
+        let is_target = || super::folders_of(path).chain([path]).any(|path| self.targets.contains(path));
+        match () {
+            () if self.files.contains(path) || is_target() => Some(STANDS_IN),
+            () if self.headers.contains(path) => Some(HEADER),
+            () => None,
+        }
+    }
+}
+
+/// The commands of the steps, and the scripts and Makefiles that they use, each with its path.
+fn texts(
+    lanes: &[Lane],
+    base: &Base,
+    named: &BTreeMap<String, &'static str>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Vec<(String, String)> {
+    let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
+    let builds = base.0.iter().filter(|path| is_makefile(path) || name_of(path) == "CMakeLists.txt").cloned();
+    let mut texts: Vec<(String, String)> = steps().map(|step| (String::new(), step.run.clone())).collect();
+    let envs = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
+    for name in ["PATH", "CFLAGS", "CPPFLAGS", "CXXFLAGS"] {
+        texts.extend(envs.clone().filter_map(|env| env.get(name)).map(|it| (String::new(), format!("{name}={it}"))));
+    }
+    for path in named.keys().cloned().chain(builds).collect::<BTreeSet<String>>() {
+        let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
+        texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
+    }
+    texts
+}
+
+/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; for one that the
+/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile or a script reads when it is there.
+fn files(lanes: &[Lane], texts: &[(String, String)]) -> BTreeSet<String> {
+    let places = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)).flat_map(|step| {
+        let program = step.program().filter(|program| !program.contains('/'));
+        let folders = [Some(""), step.dir.as_deref()].into_iter().flatten();
+        program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
+    });
+    let mut places: BTreeSet<String> = places.collect();
+    let on_path: BTreeSet<String> = texts.iter().flat_map(|(_, text)| on_path(text)).collect();
+    let known =
+        || texts.iter().flat_map(|(_, text)| words(text)).filter(|word| is_plain(word)).collect::<BTreeSet<_>>();
+    let known = if on_path.is_empty() { BTreeSet::new() } else { known() };
+    places.extend(on_path.iter().flat_map(|folder| known.iter().filter_map(|word| inside(folder, word))));
+    places.extend(texts.iter().flat_map(|(path, text)| makefiles::included(path, text)));
+    places.extend(texts.iter().flat_map(|(path, text)| sourced(path, text)));
+    places
+}
+
+/// What a shell reads by a plain name where it is there: a name that is also asked about, or whose lack is passed over. What a shell always
+/// reads and the base has not is for the work to make.
+fn sourced(path: &str, text: &str) -> Vec<String> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut found = Vec::new();
+    for line in text.lines() {
+        for command in line.split([';', '|', '&', '{', '}']) {
+            let starts = |word: &&str| matches!(*word, "then" | "else" | "do" | "!");
+            let mut words = words(command).into_iter().skip_while(starts);
+            let reads = words.next().is_some_and(|word| matches!(word, "." | "source"));
+            let name = words.next().filter(|name| reads && !name.contains(['$', '*', '~']));
+            let is_optional = |name: &&str| line.contains("||") || text.matches(name_of(name)).count() > 1;
+            let name = name.filter(|name| name.contains(['/', '.'])).filter(is_optional);
+            found.extend(name.into_iter().flat_map(|name| [inside("", name), inside(folder, name)]).flatten());
+        }
+    }
+    found
+}
+
+/// The folders that a compiler looks for headers in.
+fn header_folders(texts: &[(String, String)]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (path, text) in texts {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let here = [
+            "$(CURDIR)/",
+            "$(srcdir)/",
+            "${CMAKE_CURRENT_SOURCE_DIR}/",
+            "${CMAKE_SOURCE_DIR}/",
+            "${PROJECT_SOURCE_DIR}/",
+            "$PWD/",
+        ];
+        let plain = |word: &str| here.iter().find_map(|here| word.strip_prefix(here)).unwrap_or(word).to_owned();
+        for line in text.lines() {
+            let split = |c: char| c.is_whitespace() || "()\"'=,[]".contains(c);
+            let words: Vec<&str> = line.split(split).filter(|word| !word.is_empty()).collect();
+            let joined = words.iter().filter_map(|word| word.strip_prefix("-I").or(word.strip_prefix("-isystem")));
+            let is_after = |number: &usize| {
+                let before = &words[..*number];
+                before.last().is_some_and(|word| OPTIONS.contains(word))
+                    || before.iter().any(|word| COMMANDS.contains(word))
+            };
+            let after = (0..words.len()).filter(is_after).map(|number| words[number]);
+            let names = joined.chain(after).filter(|name| !name.is_empty()).map(plain);
+            let names = names.filter(|name| !name.contains(['$', '*', '~']) && !name.starts_with('-'));
+            found.extend(names.flat_map(|name| [inside("", &name), inside(folder, &name)]).flatten());
+        }
+    }
+    found
+}
+
+/// The folders of the workspace that a text puts on the path.
+fn on_path(text: &str) -> impl Iterator<Item = String> {
+    let values = text.split("PATH=").skip(1).map(|rest| rest.split(['\n', ';', ' ', ')']).next().unwrap_or_default());
+    let folders = values.flat_map(|value| value.split([':', '"', '\'']));
+    let here = ["$PWD", "${PWD}", "$(pwd", "`pwd`", "$(CURDIR)", "$$PWD", "."];
+    let plain = |folder: &str| {
+        let below = here.iter().find_map(|here| folder.strip_prefix(here));
+        let below = below.map_or(folder, |below| below.trim_start_matches('/'));
+        (!below.is_empty() && !below.contains(['$', '*', '~'])).then(|| inside("", below)).flatten()
+    };
+    folders.filter_map(plain).collect::<Vec<_>>().into_iter()
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))
+        && !word.starts_with(['-', '.'])
+}

@@ -1,0 +1,61 @@
+//! Which files of the base are tests: by their names, by what runners take for tests, and because all around them are.
+
+use super::Base;
+use super::ecosystems::TEST_FILES;
+use super::named::{LONGEST, is_source};
+use super::{cmake, exactly, folders_of, loaded_by_tests, manifest};
+use crate::gate::names::name_of;
+use crate::workspace::pattern::{PatternError, Patterns};
+use std::collections::BTreeSet;
+
+/// What a file that unittest finds by `test*.py` has, where it is one of tests.
+const OF_UNITTEST: &[&str] = &["unittest", "pytest", "def test", "doctest"];
+/// The most files that are read.
+const MOST: usize = 2000;
+
+/// The patterns of the base's tests. `read` gives a file of the base.
+pub(super) fn patterns(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Result<Patterns, PatternError> {
+    let globs = || TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied();
+    let by_name = Patterns::trees(globs())?;
+    let mut more: BTreeSet<String> = cmake::tests(base, read);
+    more.extend(of_unittest(base, &by_name, read));
+    let is_test = |path: &str| by_name.fit(path) || more.contains(path);
+    let folders = whole_folders(base, &is_test);
+    let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
+    Patterns::trees(globs().chain(exact.iter().map(String::as_str)))
+}
+
+/// Files by which unittest begins: `test*.py`, of which only some have the names of others' tests.
+fn of_unittest<'b>(
+    base: &'b Base,
+    by_name: &'b Patterns,
+    read: &'b mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> impl Iterator<Item = String> + 'b {
+    let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !by_name.fit(path);
+    let is_one = move |path: &&String| {
+        let text = read(path).filter(|bytes| bytes.len() <= LONGEST).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        OF_UNITTEST.iter().any(|sign| text.contains(sign))
+    };
+    base.0.iter().filter(may_be).take(MOST).filter(is_one).cloned()
+}
+
+/// The outermost folders in which every source is a test or helps tests, and one is a test: what else is in them is data of tests.
+fn whole_folders(base: &Base, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+    let (mut with_tests, mut with_others) = (BTreeSet::new(), BTreeSet::new());
+    for path in &base.0 {
+        let folders = || folders_of(path).map(ToOwned::to_owned);
+        match () {
+            () if is_source(path) && is_test(path) => with_tests.extend(folders()),
+            () if (is_source(path) && !helps_in_place(path)) || manifest::is_one(path) => with_others.extend(folders()),
+            () => {}
+        }
+    }
+    with_tests.difference(&with_others).cloned().collect()
+}
+
+/// Whether a source among tests is one of theirs by its own name.
+fn helps_in_place(path: &str) -> bool {
+    let name = name_of(path);
+    matches!(name, "__init__.py" | "conftest.py") || loaded_by_tests::helps(name)
+}

@@ -1,0 +1,1 @@
+grep -q "long total(" include/total.h

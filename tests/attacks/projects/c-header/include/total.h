@@ -1,0 +1,2 @@
+/* The sum of two numbers. */
+long total(long left, long right);

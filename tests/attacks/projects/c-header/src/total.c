@@ -1,0 +1,5 @@
+#include "total.h"
+
+long total(long left, long right) {
+    return left - right;
+}

@@ -1,0 +1,3 @@
+"use strict";
+
+for (const file of require("./support/found").tests()) require(file);

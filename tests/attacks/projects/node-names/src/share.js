@@ -1,0 +1,3 @@
+"use strict";
+
+exports.share = (part, whole) => whole / part;
