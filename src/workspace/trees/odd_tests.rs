@@ -67,19 +67,6 @@ async fn a_pipe_where_git_reads_a_list_is_odd_and_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_socket_that_git_ignores_is_not_odd() {
-    let project = Project::new(&[("a", "1"), (".gitignore", "*.sock\n/run/\n")]);
-    let (trees, base) = project.begin().await;
-    fs::create_dir(project.at("run")).unwrap();
-    for name in ["dev.sock", "run/pid", "dev.pipe"] {
-        mknodat(CWD, project.at(name), FileType::Socket, Mode::RWXU, 0).unwrap();
-    }
-    assert_eq!(project.odd(&trees).await, ["dev.pipe: a pipe, socket or device"]);
-    fs::remove_file(project.at("dev.pipe")).unwrap();
-    assert_eq!(trees.take(&project.stop).await.unwrap().tree, base);
-}
-
-#[tokio::test]
 async fn an_index_that_a_lost_machine_left_empty_is_made_anew() {
     let project = Project::new(&[("a", "1")]);
     let (trees, base) = project.begin().await;

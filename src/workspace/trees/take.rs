@@ -57,11 +57,6 @@ impl Inner {
         let (mut found, seen) = self.look_and_ask(base.ignored.clone(), stop).await?;
         let tree = match seen {
             Some(seen) => {
-                // A socket that git ignores comes into no tree and into no room.
-                let special = found.iter().filter(|(_, what)| **what == Oddness::Special);
-                let special: Vec<String> = special.map(|(path, _)| path.clone()).collect();
-                let ignored = self.ignored(&base.tree, &special, stop).await?;
-                found.retain(|path, _| !ignored.contains(path));
                 let (tree, left_out) = self.write(&mut state, seen, stop).await?;
                 found.extend(left_out);
                 tree
