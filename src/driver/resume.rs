@@ -190,10 +190,12 @@ impl Agent {
         };
         let hands = Hands::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let mut lost = None;
-        if matches!(state, StateName::Executing | StateName::Verifying) {
+        let needs_gate = matches!(state, StateName::Executing | StateName::Verifying);
+        if needs_gate || state == StateName::Reporting {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
             lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
                 Ok(()) => None,
+                Err(_) if !needs_gate => None, // the report is written without what is found out with them
                 Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
                 Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),
                 Err(Unready::NotNow(_)) if self.stop.token().is_cancelled() => {
