@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 // No wall: places in the tools are to be reached in the process that dies.
 const ARGS: [&str; 7] =
     ["run", "task.md", "--sandbox=off", "--json", "--run-key=k", "--resume-or-start", "--report=../copy.json"];
-const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\nbaseline: never\n---\nDo what is to be done.";
+const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\nbaseline: never\nallow_edit: [log.txt, done]\n---\nDo what is to be done.";
 const LANE: &str = "fail_fast: false
 steps:
   - { name: edited, run: cat *.txt | grep -q new }

@@ -87,7 +87,7 @@ async fn differing(
     let room = CleanRoom::make(site, wanted, stop).await?;
     let ran = room::run(&lane, site, room.room(site, site.logs.join("vendored").join(tree.as_str())), stop).await;
     let made = match ran {
-        Ok(()) => site.trees.retake(tree, &room.files(), true, &[], stop).await.map_err(RoomFault::from),
+        Ok(()) => room.left(&site.trees, tree, &lane, stop).await.map_err(RoomFault::from),
         Err(fault) => return Err(fault),
     };
     room.close().await;

@@ -29,6 +29,7 @@ use crate::id::TreeId;
 use crate::process;
 use git::Git;
 use ground::Scratch;
+use names::kept;
 use seen::Seen;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -384,14 +385,6 @@ impl Inner {
         let done = tokio::task::spawn_blocking(work).await;
         done.unwrap_or_else(|error| Err(TreesFault::io("work in", &self.root)(error.into())))
     }
-}
-
-/// The reference that keeps a tree of this name.
-fn kept(name: &str) -> Result<String, TreesFault> {
-    let is_plain =
-        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    let is_name = name.split('/').all(is_plain);
-    if is_name { Ok(format!("refs/kept/{name}")) } else { Err(TreesFault::Name { name: name.to_owned() }) }
 }
 
 #[cfg(test)]

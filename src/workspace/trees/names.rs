@@ -1,5 +1,6 @@
 //! Names of files are bytes, and patterns, journals and reports are text: one spelling for each name, from which its bytes come back.
 
+use super::TreesFault;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,14 @@ fn stand_in(byte: u8) -> Option<char> {
 
 fn byte_of(character: char) -> Option<u8> {
     u8::try_from(u32::from(character).checked_sub(STAND_IN)?).ok().filter(|byte| *byte >= 0x80)
+}
+
+/// The reference that keeps a tree of this name.
+pub(super) fn kept(name: &str) -> Result<String, TreesFault> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let is_name = name.split('/').all(is_plain);
+    if is_name { Ok(format!("refs/kept/{name}")) } else { Err(TreesFault::Name { name: name.to_owned() }) }
 }
 
 #[cfg(test)]
