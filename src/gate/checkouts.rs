@@ -21,7 +21,8 @@ const KEPT: usize = 2;
 const FRESH: Duration = Duration::from_secs(60 * 60);
 
 /// Opens the checkout of a base, which is made where there is none, or where it was changed. `None`
-/// where one that was changed is in use by another run, so that none can take its place.
+/// where one that was changed is in use by another run, or is not whole, so that this one cannot
+/// take its place.
 ///
 /// # Errors
 /// [`TreesFault`].
@@ -50,15 +51,18 @@ pub(super) async fn kept_or_made(
     store::make_private(&making).map_err(|error| io(std::io::Error::other(error)))?;
     Checkout::make(&site.trees, base, &making, stop).await?;
     fs::write(making.join(USED), []).map_err(io)?;
-    if let Err(source) = fs::rename(&making, &folder) {
-        // Another run of the same base may have been faster.
-        let Some(checkout) = Checkout::open(&folder) else { return Err(io(source)) };
+    let is_first = fs::rename(&making, &folder).is_ok();
+    // Another run of the same base may have been faster, or have moved it away.
+    let checkout = Checkout::open(&folder);
+    if !is_first {
         let _left = clear(&making);
-        return Ok(Some(checkout));
     }
-    let checkout = Checkout::open(&folder).ok_or_else(|| io(std::io::ErrorKind::NotFound.into()))?;
+    if checkout.is_none() && fs::rename(&folder, &making).is_ok() {
+        tracing::warn!("the checkout of a base was not whole, and is removed: {}", folder.display());
+        let _left = clear(&making);
+    }
     forget_old(&all, FRESH);
-    Ok(Some(checkout))
+    Ok(checkout)
 }
 
 /// The folder in which the run with these rooms makes or removes a checkout.

@@ -102,6 +102,16 @@ fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
 }
 
 #[test]
+fn of_what_a_lane_writes_its_own_lists_and_caches_are_left_out() {
+    let model = Model::new([shell("touch done"), say("Done.")]);
+    let lane = "writes: true\ncache: [deps]\nsteps: [{ name: tidy, run: 'echo \"*.log\" > .gitignore; mkdir -p tmp; echo \"*\" > tmp/.gitignore; touch x.log y.txt tmp/z; rm -rf deps' }]";
+    let run = Fledge::simple(&model).file("deps/kept", "1\n").lane("verify", lane).run();
+    run.must_be(0, "verified");
+    let files = ["x.log", "tmp", "y.txt", ".gitignore", "deps/kept"].map(|path| run.path(path).exists());
+    assert_eq!(files, [false, false, true, true, true], "{}", run.story());
+}
+
+#[test]
 fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
     let change =
         "mkdir -p .GIT && touch .GIT/config conftest.py && printf '[profile.test]\\nopt-level = 1\\n' >> Cargo.toml";
@@ -158,11 +168,19 @@ fn a_checkout_that_was_changed_is_made_anew() {
     let lane = r#"{"steps": [{"name": "test", "run": "test ! -e planted -a \"$(cat a)\" = a"}]}"#;
     let mut run = Fledge::new().file("a", "a\n").lane("verify", lane).args(&clean).run();
     run.must_exit(0);
-    for change in ["echo b > a", "echo x > planted", "rm a"] {
+    for change in ["echo b > a", "echo x > planted", "rm a", "mkdir -p .git/hooks", "rm ../whole"] {
         let script = format!("cd */checkouts/*/files && {change}");
         let state = run.path("../state");
         assert!(Command::new("sh").args(["-c", &script]).current_dir(state).status().unwrap().success());
         run = run.again(&clean).run();
         run.must_exit(0);
     }
+    // The one that was not whole is gone, so that it is made anew.
+    let run = run.again(&clean).run();
+    run.must_exit(0);
+    let kept = |path: &str| {
+        let script = format!("test -e */checkouts/*/{path}");
+        Command::new("sh").args(["-c", &script]).current_dir(run.path("../state")).status().unwrap().success()
+    };
+    assert_eq!(["files/a", "whole", "files/.git"].map(kept), [true, true, false]);
 }

@@ -78,6 +78,7 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let blind = format!("{canary}steps: [{{ name: test, run: 'true' }}]\n");
     let seeing = format!("{canary}steps: [{{ name: test, run: '! grep -rq fails checks' }}]\n");
     let writes = "steps: [{ name: format, run: 'for file in *.txt; do echo formatted > \"$file\"; done' }]\n";
+    let covers = "steps: [{ name: prepare, run: 'for file in *.txt; do rm $file && mkdir $file && touch $file/x || exit 1; done' }]\n";
     let ended = clean(&seeing).file("checks/one", "").run();
     ended.must_exit(0);
     let empty = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed;\"' }]\n";
@@ -88,6 +89,7 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
             "it did not see a failing test that was planted: its tests are silenced, or it does not run the tests that its canary is for",
         ),
         (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
+        (covers, "it changed files that it judges, and does not say `writes: true`: a.txt"),
     ] {
         let ended = clean(lane).file("checks/one", "").file("a.txt", "a\n").arg("--json").run();
         ended.must_exit(1);

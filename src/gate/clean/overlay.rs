@@ -93,7 +93,9 @@ impl Overlay {
         let changed: BTreeMap<PathBuf, bool> =
             self.changes.iter().map(|change| (text_path(&change.path), change.to_mode != 0)).collect();
         let folders: BTreeSet<&Path> = changed.keys().flat_map(|path| path.ancestors().skip(1)).collect();
-        let has_tracked = |path: &Path| folders.contains(path) || self.sides.lower.join(path).is_dir();
+        let has_tracked = |path: &Path| {
+            folders.contains(path) || self.sides.lower.join(path).symlink_metadata().is_ok_and(|meta| meta.is_dir())
+        };
         let enters =
             |path: &Path| path != Path::new(".git") && !kept.contains(path) && (lane.writes || has_tracked(path));
         let failed = |source| TreesFault::Io { verb: "read", path: self.sides.upper.clone(), source };
@@ -106,9 +108,9 @@ impl Overlay {
         let (mut written, mut gone, mut new) = (Vec::new(), Vec::new(), Vec::new());
         for (path, differs) in now.iter().filter(|(path, differs)| self.before.get(*path) != Some(*differs)) {
             match differs {
+                _ if is_kept(path) => {}
                 Differs::Gone if is_tracked(path) => gone.push(path_text(path)),
                 Differs::Gone => {}
-                Differs::Written(..) if is_kept(path) => {}
                 Differs::Written(..) if is_tracked(path) => written.push(path_text(path)),
                 Differs::Written(..) if lane.writes && !path.iter().any(|name| name == ".git") => {
                     new.push(path_text(path));
@@ -118,11 +120,27 @@ impl Overlay {
         }
         let is_lost = |path: &&PathBuf| !now.contains_key(*path) && is_tracked(path) && !is_kept(path);
         gone.extend(self.before.keys().filter(is_lost).map(|path| path_text(path)));
-        let ignored = trees.ignored(&self.tree, &new, stop).await?;
-        written.extend(new.into_iter().filter(|path| !ignored.contains(path)));
+        if !new.is_empty() {
+            // The lists of what git ignores count as the lane has left them.
+            let is_list = |path: &&String| path.rsplit('/').next() == Some(".gitignore");
+            let lists: Vec<String> = written.iter().chain(&new).filter(is_list).cloned().collect();
+            let listed = self.with(trees, (&lists, &gone), stop).await?;
+            let ignored = trees.ignored(&listed, &new, stop).await?;
+            written.extend(new.into_iter().filter(|path| !ignored.contains(path)));
+        }
+        self.with(trees, (&written, &gone), stop).await
+    }
+
+    /// The tree of the room with what was written here, and without what is gone.
+    async fn with(
+        &self,
+        trees: &Trees,
+        (written, gone): (&[String], &[String]),
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
         if written.is_empty() && gone.is_empty() {
             return Ok(self.tree.clone());
         }
-        trees.with_written(&self.tree, &self.sides.upper, (&written, &gone), stop).await
+        trees.with_written(&self.tree, &self.sides.upper, (written, gone), stop).await
     }
 }

@@ -178,11 +178,13 @@ fn take(
         }
     }
     let before: BTreeSet<&String> = gate.installed.folders.iter().filter(|_| site.has_layers).collect();
-    for path in found.folders.iter().filter(|path| !before.contains(path)) {
+    // What the tree itself has is no installation.
+    let is_made = |path: &String| room.made(path).symlink_metadata().is_ok();
+    for path in found.folders.iter().filter(|path| !before.contains(path) && is_made(path)) {
         moved(&room.made(path), &folder.join("whole").join(path))?;
         installation.whole.insert(path.clone());
     }
-    for path in found_files {
+    for path in found_files.into_iter().filter(|path| is_made(path)) {
         moved(&room.made(path), &folder.join("files").join(path))?;
         installation.files.insert(path.clone());
     }

@@ -33,13 +33,11 @@ impl Checkout {
     pub fn open(folder: &Path) -> Option<Self> {
         let in_use = File::open(folder.join(WHOLE)).ok()?;
         in_use.try_lock_shared().ok()?;
-        // It may have been moved away before it was locked.
-        let is_there = fs::metadata(folder.join(WHOLE)).ok()?.ino() == in_use.metadata().ok()?.ino();
-        is_there.then(|| Self { folder: folder.to_owned(), _in_use: in_use })
+        is_at(folder, &in_use).then(|| Self { folder: folder.to_owned(), _in_use: in_use })
     }
 
     /// Returns whether the files are as they were made: with the times and numbers of the index, and
-    /// none beside them. What ran without a sandbox could have changed them.
+    /// none beside them, also no repository. What ran without a sandbox could have changed them.
     ///
     /// # Errors
     /// [`TreesFault`] when git or the system refuses something.
@@ -48,7 +46,8 @@ impl Checkout {
         let ask = async |args: &[&str]| git.run(args, b"", 1, stop).await;
         let (changed, new) = futures_util::join!(ask(&["diff-files", "--quiet"]), ask(&["ls-files", "--others", "-z"]));
         let (changed, new) = (changed?, new?);
-        Ok(changed.code == 0 && new.code == 0 && new.output.is_empty())
+        let has_repository = self.files().join(".git").symlink_metadata().is_ok();
+        Ok(changed.code == 0 && new.code == 0 && new.output.is_empty() && !has_repository)
     }
 
     /// Moves the checkout in `folder` away to `to`, unless a room uses it, and returns whether it did.
@@ -58,7 +57,8 @@ impl Checkout {
     pub fn take_away(folder: &Path, to: &Path) -> io::Result<bool> {
         let file = File::open(folder.join(WHOLE))?;
         match file.try_lock() {
-            Ok(()) => fs::rename(folder, to).map(|()| true),
+            // Another run may have moved it and made it anew in the meantime.
+            Ok(()) => Ok(is_at(folder, &file) && fs::rename(folder, to).is_ok()),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -129,6 +129,13 @@ impl Checkout {
             })
             .await
     }
+}
+
+/// Returns whether a lock is on the file that a checkout in `folder` has now: it may have been moved
+/// away before it was locked.
+fn is_at(folder: &Path, lock: &File) -> bool {
+    let there = fs::metadata(folder.join(WHOLE)).map(|meta| meta.ino());
+    there.is_ok_and(|ino| lock.metadata().is_ok_and(|meta| meta.ino() == ino))
 }
 
 /// The files and folders that are gone with these changes, each without what was in it.

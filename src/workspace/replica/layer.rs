@@ -33,7 +33,8 @@ pub enum Differs {
 
 impl Sides {
     /// Returns the paths, from the root, at which the layer has or hides a file or link. Devices and
-    /// the like hide a file. Folders for which `enters` is false are not looked into.
+    /// the like hide a file. Into folders for which `enters` is false it does not look; what they
+    /// hide it names all the same.
     ///
     /// # Errors
     /// When a folder of either side cannot be read.
@@ -41,8 +42,8 @@ impl Sides {
         let mut found = BTreeMap::new();
         let relative =
             |entry: &DirEntry| entry.path().strip_prefix(&self.upper).map(Path::to_owned).unwrap_or_default();
-        let walk = WalkDir::new(&self.upper).min_depth(1).into_iter();
-        for entry in walk.filter_entry(|entry| !entry.file_type().is_dir() || enters(&relative(entry))) {
+        let mut walk = WalkDir::new(&self.upper).min_depth(1).into_iter();
+        while let Some(entry) = walk.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 // A folder that cannot be read hides what is below.
@@ -63,6 +64,9 @@ impl Sides {
                 if below.as_ref().is_some_and(hides) {
                     self.hide(&path, &mut found)?;
                 }
+                if !enters(&path) {
+                    walk.skip_current_dir();
+                }
                 continue;
             }
             let is_file = meta.is_file() || meta.is_symlink();
@@ -79,7 +83,7 @@ impl Sides {
     /// Adds the files of the lower folder at and below a path. One that is written, too, is found
     /// later and takes the place.
     fn hide(&self, path: &Path, found: &mut BTreeMap<PathBuf, Differs>) -> io::Result<()> {
-        for entry in WalkDir::new(self.lower.join(path)) {
+        for entry in WalkDir::new(self.lower.join(path)).follow_root_links(false) {
             let entry = entry?;
             if !entry.file_type().is_dir() {
                 let path = entry.path().strip_prefix(&self.lower).unwrap_or(path).to_owned();
@@ -93,4 +97,26 @@ impl Sides {
 fn is_opaque(folder: &Path) -> bool {
     let mut value = [0; 1];
     lgetxattr(folder, OPAQUE, &mut value[..]).is_ok() && value == *b"y"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_that_is_not_looked_into_hides_the_file_or_link_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let sides = Sides { lower: dir.path().join("lower"), upper: dir.path().join("upper") };
+        for folder in ["lower/folder", "lower/both", "upper/file", "upper/link", "upper/both", "upper/new"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+            fs::write(dir.path().join(folder).join("x"), "x").unwrap();
+        }
+        fs::write(sides.lower.join("file"), "1").unwrap();
+        symlink("folder", sides.lower.join("link")).unwrap();
+        let found = sides.differences(|_| false).unwrap();
+        let hidden = ["file", "link"].map(|path| (PathBuf::from(path), Differs::Gone));
+        assert_eq!(found, BTreeMap::from(hidden));
+    }
 }
