@@ -242,12 +242,17 @@ impl After {
     /// Keeps what the turn has left, where that is something else than before.
     async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
         let kept = async {
-            let tree = self.ready.ground.trees.take(&self.stop).await?.tree;
+            let trees = &self.ready.ground.trees;
+            let tree = match self.ready.unkept.take().filter(|_| self.hands.settings.hooks.is_empty()) {
+                Some(written) => trees.take_written(&written, &self.stop).await?,
+                None => trees.take_all(&self.stop).await?,
+            };
+            self.ready.unkept.kept();
             if self.last.as_ref() == Some(&tree) {
                 return Ok(None);
             }
             let name = kept_as(&self.hands.run_dir.run(), &format!("turn-{}", self.turn));
-            self.ready.ground.trees.keep(&name, &tree, &self.stop).await.map(|()| Some(tree))
+            trees.keep(&name, &tree, &self.stop).await.map(|()| Some(tree))
         };
         let tree = match kept.await {
             Ok(tree) => tree?,

@@ -50,6 +50,7 @@ mod story;
 mod summary;
 mod tape;
 mod told;
+mod unkept;
 mod veil;
 mod watcher;
 mod worktree;

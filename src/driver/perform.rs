@@ -7,6 +7,7 @@ use super::inbox::{Inbox, Outbox};
 use super::lineage::Lineage;
 use super::meter::Meter;
 use super::stop::Stop;
+use super::unkept::{Unkept, only_looks};
 use super::{Settings, environment, interrupted, memory, report, servers, summary};
 use crate::causes::chain;
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
@@ -19,7 +20,7 @@ use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, Saved, StateName, TaskResult, WorkplaceState};
 use crate::store::RunDir;
 use crate::task::Task;
-use crate::tool::{Effect, LANE_LOG, Tool, ToolHost, ToolRequest};
+use crate::tool::{LANE_LOG, ToolHost, ToolRequest};
 use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::worktree::Worktree;
 use std::sync::{Arc, OnceLock};
@@ -53,6 +54,8 @@ pub(super) struct Ready {
     pub(super) servers: Arc<Servers>,
     /// The base as it is judged beside the agent.
     pub(super) base_run: OnceLock<BaseRun>,
+    /// What tools may have changed since the last state that was kept.
+    pub(super) unkept: Unkept,
 }
 
 impl Ready {
@@ -215,7 +218,8 @@ impl Hands {
         let Some(ready) = self.ready.get() else {
             return inbox.outbox().send(finished(ToolOutcome::error("the tools are not ready")));
         };
-        let (host, outbox, stop) = (ready.host.clone(), inbox.outbox(), inbox.stop_token());
+        let (ready, host, outbox, stop) = (ready.clone(), ready.host.clone(), inbox.outbox(), inbox.stop_token());
+        ready.unkept.begins(&request.name);
         if ready.servers.may_have(&request.name) {
             let servers = ready.servers.clone();
             let effect = async move { finished(servers::call(&servers, &host, request, &stop).await) };
@@ -223,7 +227,9 @@ impl Hands {
         }
         let effect = async move {
             let progress = |text| outbox.pass(Event::ToolProgress { call, text });
-            finished(host.call(request, &stop, &progress).await)
+            let outcome = host.call(request, &stop, &progress).await;
+            ready.unkept.ended(&outcome);
+            finished(outcome)
         };
         inbox.start("tool", effect, finished(ToolOutcome::error("the tool panicked")));
     }
@@ -257,6 +263,7 @@ impl Hands {
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
         let (ground, run, hands) = (ready.ground.clone(), self.run_dir.run(), self.clone());
         let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
+        ready.unkept.anything();
         let effect = async move {
             let on_step = |progress| {
                 let is_output = matches!(progress, StepProgress::Output { .. });
@@ -373,11 +380,6 @@ impl Hands {
         reach("report", "done").map_err(|error| chain(&error))?;
         Ok(saved)
     }
-}
-
-/// Whether a tool changes nothing, so that it may be run again. One that is not known may.
-fn only_looks(tool: &str) -> bool {
-    Tool::find(tool).is_some_and(|tool| tool.flags.effect == Effect::ReadOnly)
 }
 
 fn could_not_judge(why: &str) -> Verdict {

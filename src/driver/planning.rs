@@ -5,6 +5,7 @@ use super::briefing::{Briefing, PlanFault, prepare, tool_names};
 use super::ground::{Ground, IGNORED, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
+use super::unkept::Unkept;
 use super::{Settings, enclosure, lanes_from, memory, servers, worktree};
 use crate::causes::chain;
 use crate::chat::{Block, FileChange};
@@ -107,6 +108,7 @@ impl Hands {
             host: Arc::new(host),
             servers,
             base_run: OnceLock::new(),
+            unkept: Unkept::default(),
         }));
         Ok(())
     }
@@ -171,7 +173,7 @@ impl Planner {
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
         let (host, servers, base_run) = (Arc::new(host), Arc::new(servers), OnceLock::new());
-        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run });
+        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run, unkept: Unkept::default() });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;

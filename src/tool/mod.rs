@@ -118,6 +118,11 @@ impl Tool {
         self.name == LANE_LOG
     }
 
+    /// Whether the outcome of a call names all that it has changed in the workspace.
+    pub fn names_its_changes(&self) -> bool {
+        matches!(self.run, Run::Files(_)) || self.flags.effect == Effect::ReadOnly
+    }
+
     /// Whether what it looks at is kept by the driver, so that it runs there and not behind the wall. It opens no path that is given.
     fn is_at_home(&self) -> bool {
         self.needs_memory() || self.needs_gate()

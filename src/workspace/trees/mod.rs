@@ -16,6 +16,7 @@ mod restore;
 mod retake;
 mod seen;
 mod take;
+mod written;
 
 pub use difference::FileDifference;
 pub use fault::TreesFault;

@@ -24,6 +24,10 @@ pub(super) struct State {
     pub(super) tracked: Vec<String>,
     /// The newest tree, as long as the index is that.
     newest: Option<TreeId>,
+    /// The newest tree, also where the index is an older one.
+    pub(super) last: Option<TreeId>,
+    /// Whether it has other lists of ignored files than the base.
+    pub(super) has_other_lists: bool,
 }
 
 /// What later states are compared with. It is kept beside the objects, for runs that are taken up again.
@@ -85,7 +89,7 @@ impl Inner {
         let known: Base = serde_json::from_slice(&text).map_err(|error| TreesFault::io("read", &path)(error.into()))?;
         let mut state = self.state.lock().await;
         self.git.ask(&["read-tree", "--reset", base.as_str()], stop).await?;
-        *state = State { base: Some(known), tracked: Vec::new(), newest: None };
+        *state = State { base: Some(known), ..State::default() };
         Ok(())
     }
 
@@ -210,14 +214,17 @@ impl Inner {
             return Err(TreesFault::TooLarge { path: path.clone(), bytes: *bytes, limit: super::MOST_BYTES });
         }
         match &state.newest {
-            Some(newest) if changed.is_empty() && seen.gone.is_empty() => return Ok((newest.clone(), left_out)),
+            Some(newest) if changed.is_empty() && seen.gone.is_empty() => {
+                state.last = Some(newest.clone());
+                return Ok((newest.clone(), left_out));
+            }
             _ => state.newest = None,
         }
         self.update(&["--force-remove"], &seen.gone, stop).await?;
         self.update(&["--add", "--remove", "--replace"], &changed, stop).await?;
         let mut tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
         if let Some(base) = state.base.as_ref().map(|base| base.tree.clone()) {
-            let unhidden = self.unhidden(&base, &tree, stop).await?;
+            let unhidden = self.unhidden(state, (&base, &tree), stop).await?;
             if !unhidden.is_empty() {
                 self.update(&["--force-remove"], &unhidden, stop).await?;
                 tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
@@ -228,18 +235,20 @@ impl Inner {
             ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
         }
         state.newest = Some(tree.clone());
+        state.last = Some(tree.clone());
         Ok((tree, left_out))
     }
 
     /// New files that the lists of the base ignore, where a list was changed: they stay out like those that were there before.
     async fn unhidden(
         &self,
-        base: &TreeId,
-        tree: &TreeId,
+        state: &mut State,
+        (base, tree): (&TreeId, &TreeId),
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesFault> {
         let changes = self.changes(base, tree, stop).await?;
-        if !changes.iter().any(|change| change.path.rsplit('/').next() == Some(".gitignore")) {
+        state.has_other_lists = changes.iter().any(|change| change.path.rsplit('/').next() == Some(".gitignore"));
+        if !state.has_other_lists {
             return Ok(Vec::new());
         }
         let new =

@@ -1,0 +1,161 @@
+//! A tree of the newest one and a few files that were written since. Only these files and the trees of their folders are read, so
+//! it costs the same in a workspace of any size.
+
+use super::look::is_within;
+use super::names::{bytes, listed};
+use super::take::{native, tree_of};
+use super::{Inner, Trees, TreesFault};
+use crate::id::TreeId;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// The most bytes that are read in this way, of all files together.
+const MOST_BYTES: u64 = 50_000_000;
+/// Files from which on a whole look costs no more.
+const MOST_FILES: usize = 100;
+/// Files by which git sees others in another way.
+const LISTS: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
+impl Trees {
+    /// The newest tree with these files as they are now, for a state that is kept and not judged: `written` must be all that has
+    /// changed since. Where these files are no plain files that git takes in, it looks at all of the workspace.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn take_written(
+        &self,
+        written: &BTreeSet<String>,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        match self.0.take_written(written, stop).await? {
+            Some(tree) => Ok(tree),
+            None => self.take_all(stop).await,
+        }
+    }
+
+    /// The workspace as it stands, for a state that is kept and not judged: nobody is told what is odd about it.
+    ///
+    /// # Errors
+    /// [`TreesFault`], where git would wait for ever at a pipe too.
+    pub async fn take_all(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
+        self.0.take_plain(stop).await
+    }
+}
+
+impl Inner {
+    async fn take_written(
+        &self,
+        written: &BTreeSet<String>,
+        stop: &CancellationToken,
+    ) -> Result<Option<TreeId>, TreesFault> {
+        let mut state = self.state.lock().await;
+        let (Some(base), Some(last)) = (&state.base, &state.last) else { return Ok(None) };
+        let is_list = |path: &String| LISTS.contains(&path.rsplit('/').next().unwrap_or(path));
+        let is_hidden = |path: &String| is_within(path, &base.ignored);
+        if state.has_other_lists
+            || written.len() > MOST_FILES
+            || written.iter().any(|path| is_list(path) || is_hidden(path))
+        {
+            return Ok(None);
+        }
+        let (root, paths) = (self.root.clone(), written.clone());
+        let read = self.aside(move || Ok(paths.iter().map(|path| told(&root, path)).collect::<Option<Vec<_>>>()));
+        let Some(files) = read.await? else { return Ok(None) };
+        if files.is_empty() {
+            return Ok(Some(last.clone()));
+        }
+        let args = ["check-ignore", "--no-index", "--quiet", "-z", "--stdin"];
+        let ignored = self.git.run(&args, &listed(written.iter().map(String::as_str)), 0, stop).await?;
+        if ignored.code != 1 {
+            return Ok(None);
+        }
+        // It is a commit only for git, and no reference to it stays.
+        let begin = format!("commit refs/turn\ncommitter fledge <> 0 +0000\ndata 0\nM 040000 {} \"\"\n", last.as_str());
+        let end = format!("ls \"\"\n\nreset refs/turn\nfrom {}\n\n", "0".repeat(last.as_str().len()));
+        let input = [begin.into_bytes(), files.concat(), end.into_bytes()].concat();
+        let answer = self.git.tell(&["fast-import", "--quiet"], &input, stop).await?;
+        let tree = std::str::from_utf8(&answer)
+            .ok()
+            .and_then(|text| text.strip_prefix("040000 tree ")?.get(..last.as_str().len()));
+        let tree = tree_of(tree.unwrap_or_default().as_bytes(), "fast-import")?;
+        state.last = Some(tree.clone());
+        Ok(Some(tree))
+    }
+}
+
+/// What git is told of a file: its bytes, or that it is gone. `None` for what is neither a file nor gone, and for what lies behind a link.
+fn told(root: &Path, path: &str) -> Option<Vec<u8>> {
+    let at = root.join(native(path));
+    let folders = at.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+    let has_links = folders.map(Path::symlink_metadata).any(|meta| meta.is_ok_and(|meta| !meta.is_dir()));
+    if has_links {
+        return None;
+    }
+    let name = quoted(path);
+    let Ok(meta) = at.symlink_metadata() else { return Some([b"D ", name.as_slice(), b"\n"].concat()) };
+    let (mode, content) = if meta.is_symlink() {
+        ("120000", fs::read_link(&at).ok()?.as_os_str().as_bytes().to_vec())
+    } else if meta.is_file() && meta.len() <= MOST_BYTES / MOST_FILES as u64 {
+        (if meta.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }, fs::read(&at).ok()?)
+    } else {
+        return None;
+    };
+    let head =
+        [format!("M {mode} inline ").as_bytes(), &name, format!("\ndata {}\n", content.len()).as_bytes()].concat();
+    Some([head.as_slice(), &content, b"\n"].concat())
+}
+
+/// A path as `git fast-import` reads it.
+fn quoted(path: &str) -> Vec<u8> {
+    let escaped = bytes(path).into_iter().flat_map(|byte| match byte {
+        b'"' | b'\\' => vec![b'\\', byte],
+        b'\n' => b"\\n".to_vec(),
+        byte => vec![byte],
+    });
+    [b"\"".to_vec(), escaped.collect(), b"\"".to_vec()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Project;
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[tokio::test]
+    async fn a_tree_by_what_was_written_is_that_of_a_whole_look() {
+        let project =
+            Project::new(&[(".gitignore", "*.log\n"), ("a", "1"), ("gone", "2"), ("src/b", "3"), ("dir/c", "4")]);
+        symlink("dir", project.at("link")).unwrap();
+        let (trees, _) = project.begin().await;
+        let take = async |paths: &[&str]| {
+            let written = paths.iter().map(|path| (*path).to_owned()).collect();
+            trees.take_written(&written, &project.stop).await.unwrap()
+        };
+        project.write("a", "5");
+        project.write("new/\"odd\\ \n\u{e4}", "6");
+        project.write("src/run", "7");
+        fs::set_permissions(project.at("src/run"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_file(project.at("gone")).unwrap();
+        let tree = take(&["a", "new/\"odd\\ \n\u{e4}", "src/run", "gone"]).await;
+        assert_eq!(project.take(&trees).await, tree);
+        // Nobody has said that this was written, too.
+        project.write("src/b", "8");
+        project.write("a", "9");
+        let tree = take(&["a"]).await;
+        assert_eq!(trees.read(&tree, "src/b", 9, &project.stop).await.unwrap(), Some(b"3".to_vec()));
+        assert_ne!(project.take(&trees).await, tree);
+        for (path, text) in [("x.log", "ignored"), ("link/c", "10"), (".gitignore", "a\n"), ("link/new", "11")] {
+            project.write(path, text);
+            let tree = take(&[path]).await;
+            assert_eq!(project.take(&trees).await, tree, "{path}");
+        }
+        // What it was before is what a whole look finds, too.
+        fs::write(project.at("a"), "9").unwrap();
+        let tree = take(&["a"]).await;
+        assert_eq!(project.take(&trees).await, tree);
+    }
+}
