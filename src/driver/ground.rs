@@ -218,7 +218,7 @@ impl Ground {
             let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
-            let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();
+            let paths = self.trees.paths(&tree, stop).await?;
             Ok(StartingPoint { tree, paths, hooks, origin: self.origin.clone(), repository })
         };
         take.await.map_err(no_trees)

@@ -127,7 +127,7 @@ pub(super) async fn seen(
 async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Vec<Plant>, CanaryFault> {
     let Some(canary) = &lane.canary else { return Ok(Vec::new()) };
     let (trees, base) = (&site.trees, gate.base());
-    let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();
+    let paths = trees.paths(base, stop).await?;
     let places = Places::choose(canary, &paths);
     let mut texts = BTreeMap::new();
     for path in places.read() {

@@ -56,7 +56,7 @@ impl Court {
             let hooks = trees.freeze_ignores(&env, token).await?;
             let repository = SourceRepository::read(&trees, root, &env, token).await?;
             let Taken { tree, .. } = trees.take(token).await?;
-            let paths = trees.entries(&tree, token).await?.into_iter().map(|entry| entry.path).collect::<Vec<_>>();
+            let paths = trees.paths(&tree, token).await?;
             Ok::<_, TreesFault>((trees, tree, paths, hooks, repository))
         };
         let (trees, base, paths, hooks, repository) = take.await.map_err(lost(stop))?;

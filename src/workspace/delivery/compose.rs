@@ -151,5 +151,5 @@ pub(super) fn is_repository(entry: &Entry) -> bool {
 }
 
 fn by_path(entries: Vec<Entry>) -> Files {
-    entries.into_iter().map(|entry| (entry.path.clone(), Entry { bytes: 0, ..entry })).collect()
+    entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect()
 }

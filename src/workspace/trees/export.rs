@@ -59,7 +59,7 @@ impl Inner {
     ) -> Result<(), TreesFault> {
         let into = fresh(into)?;
         let changes = self.changes(base, tree, stop).await?;
-        let entries = self.entries(tree, false, stop).await?;
+        let entries = self.entries(tree, stop).await?;
         let exported = self.scratch.path().join("exported");
         let git = self.git.with("GIT_INDEX_FILE", index.unwrap_or(&exported)).within(&into);
         {

@@ -1,7 +1,7 @@
 //! What the user ignores outside of the workspace's own `.gitignore` files, as it is when a run begins.
 
 use super::git::Git;
-use super::names::{each, listed, spelled};
+use super::names::{each, listed, spelled, with_folders};
 use super::take::native;
 use super::{Inner, Trees, TreesFault, ground};
 use crate::id::TreeId;
@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// it is tracked. Lists of the user's come behind it and may say otherwise.
 const CACHES: [&str; 7] =
     ["__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "*.tsbuildinfo", ".eslintcache"];
+
+/// The name of a list of what git ignores.
+const LIST: &str = ".gitignore";
 
 /// What was found out, once.
 pub(super) struct Frozen {
@@ -117,9 +120,11 @@ impl Inner {
         }
         let scratch = self.scratch.path();
         let folder = tempfile::tempdir_in(scratch).map_err(TreesFault::io("write in", scratch))?;
-        let is_list = |path: &str| path.rsplit('/').next() == Some(".gitignore");
-        let mut lists = self.entries(tree, false, stop).await?;
-        lists.retain(|entry| entry.mode & 0o170_000 == 0o100_000 && is_list(&entry.path));
+        let folders: BTreeSet<&str> = paths.iter().flat_map(|path| with_folders(path).skip(1)).collect();
+        let mut places: BTreeSet<String> = folders.iter().map(|folder| format!("{folder}/{LIST}")).collect();
+        places.insert(LIST.into());
+        let mut lists = self.entries_at(tree, &places.iter().map(String::as_str).collect::<Vec<_>>(), stop).await?;
+        lists.retain(|entry| entry.mode & 0o170_000 == 0o100_000 && places.contains(&entry.path));
         let texts = self.blobs(lists.iter().map(|entry| entry.blob.as_str()), stop).await?;
         for (list, text) in lists.iter().zip(texts) {
             let place = folder.path().join(native(&list.path));

@@ -7,13 +7,16 @@ use crate::id::TreeId;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
+/// Paths that are given to git one by one. A list of all files costs little more than many of them.
+const MOST_ARGUMENTS: usize = 200;
+
 impl Trees {
     /// The paths of all files of a tree, sorted.
     ///
     /// # Errors
     /// [`TreesFault`].
     pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
-        Ok(self.0.entries(tree, false, stop).await?.into_iter().map(|entry| entry.path).collect())
+        Ok(self.0.entries(tree, stop).await?.into_iter().map(|entry| entry.path).collect())
     }
 
     /// A tree with these files beside its own, or in their place; each is a path and a text.
@@ -67,23 +70,14 @@ impl Inner {
         Ok(changes)
     }
 
-    /// All files of a tree; their sizes may be 0 unless they are asked for, which takes longer.
-    pub(super) async fn entries(
-        &self,
-        tree: &TreeId,
-        sizes: bool,
-        stop: &CancellationToken,
-    ) -> Result<Vec<Entry>, TreesFault> {
-        let key = (tree.clone(), sizes);
-        let known = self.seen.entries.get(&key);
-        if let Some(entries) = known.or_else(|| self.seen.entries.get(&(tree.clone(), true))) {
+    /// All files of a tree.
+    pub(super) async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
+        if let Some(entries) = self.seen.entries.get(tree) {
             return Ok(entries);
         }
-        let size: &[&str] = if sizes { &["-l"] } else { &[] };
-        let args: Vec<&str> = ["ls-tree", "-r", "-z", "--full-tree"].iter().chain(size).copied().collect();
-        let output = self.git.ask(&[args.as_slice(), &[tree.as_str()]].concat(), stop).await?;
+        let output = self.git.ask(&["ls-tree", "-r", "-z", "--full-tree", tree.as_str()], stop).await?;
         let entries = entries_of(&output)?;
-        self.seen.entries.keep(key, &entries);
+        self.seen.entries.keep(tree.clone(), &entries);
         Ok(entries)
     }
 
@@ -94,23 +88,38 @@ impl Inner {
         limit: u64,
         stop: &CancellationToken,
     ) -> Result<Option<Vec<u8>>, TreesFault> {
-        let entries = self.entries_at(tree, path, stop).await?;
+        let entries = self.entries_at(tree, &[path], stop).await?;
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path && entry.mode != REPOSITORY) else {
             return Ok(None);
         };
-        if entry.bytes > limit {
-            return Err(TreesFault::TooLarge { path: entry.path, bytes: entry.bytes, limit });
+        let args = ["cat-file", "blob", &entry.blob];
+        let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
+        let blob = self.git.run(&args, b"", most, stop).await?;
+        if blob.code != 0 {
+            return Err(blob.fault(&args));
         }
-        self.git.ask(&["cat-file", "blob", &entry.blob], stop).await.map(Some)
+        if blob.output.len() < most {
+            return Ok(Some(blob.output));
+        }
+        let size = self.git.ask(&["cat-file", "-s", &entry.blob], stop).await?;
+        let bytes = std::str::from_utf8(&size).ok().and_then(|size| size.trim().parse().ok());
+        Err(TreesFault::TooLarge { path: entry.path, bytes: bytes.unwrap_or(limit), limit })
     }
 
-    /// The entry of one path; of all where the path cannot be an argument.
-    async fn entries_at(&self, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
-        if path.is_empty() || path.contains('\0') || super::names::bytes(path) != path.as_bytes() {
-            return self.entries(tree, true, stop).await;
+    /// The entries at these paths; all of the tree where the paths cannot be arguments.
+    pub(super) async fn entries_at(
+        &self,
+        tree: &TreeId,
+        paths: &[&str],
+        stop: &CancellationToken,
+    ) -> Result<Vec<Entry>, TreesFault> {
+        let is_argument =
+            |path: &&str| !path.is_empty() && !path.contains('\0') && super::names::bytes(path) == path.as_bytes();
+        if paths.len() > MOST_ARGUMENTS || !paths.iter().all(is_argument) {
+            return self.entries(tree, stop).await;
         }
-        let args = ["--literal-pathspecs", "ls-tree", "-z", "-l", "--full-tree", tree.as_str(), "--", path];
-        let output = self.git.ask(&args, stop).await?;
+        let args = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", tree.as_str(), "--"];
+        let output = self.git.ask(&[args.as_slice(), paths].concat(), stop).await?;
         Ok(each(&output).filter_map(entry).collect())
     }
 
@@ -144,7 +153,7 @@ impl Inner {
         let paths: BTreeSet<String> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
         let git = self.git.with("GIT_INDEX_FILE", &self.scratch.path().join("composed"));
         let changes = self.changes(tree, base, stop).await?;
-        let blobs = self.entries(base, false, stop).await?;
+        let blobs = self.entries(base, stop).await?;
         let mut lines = Vec::new();
         for change in changes.iter().filter(|change| super::look::is_within(&change.path, &paths)) {
             let found = blobs.binary_search_by(|entry| entry.path.as_str().cmp(&change.path));
@@ -205,14 +214,13 @@ fn changed(head: &[u8], path: &[u8]) -> Option<TreeChange> {
     Some(TreeChange { path: spelled(path), kind, from_mode, to_mode })
 }
 
-/// A file as `ls-tree` writes it: `100644 blob ID`, perhaps its size, a tab, its path.
+/// A file as `ls-tree` writes it: `100644 blob ID`, a tab, its path.
 fn entry(line: &[u8]) -> Option<Entry> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
-    let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ').filter(|word| !word.is_empty());
+    let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
     let mode = u32::from_str_radix(words.next()?, 8).ok()?;
     let (_kind, blob) = (words.next()?, words.next()?.to_owned());
-    let bytes = words.next().and_then(|size| size.parse().ok()).unwrap_or(0);
-    Some(Entry { path: spelled(&line[tab + 1..]), mode, blob, bytes })
+    Some(Entry { path: spelled(&line[tab + 1..]), mode, blob })
 }
 
 /// The first object of what `cat-file --batch` writes, and what comes after it.

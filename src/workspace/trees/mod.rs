@@ -111,8 +111,6 @@ pub struct Entry {
     pub mode: u32,
     /// The id of its bytes.
     pub blob: String,
-    /// How many bytes it has; 0 for a repository.
-    pub bytes: u64,
 }
 
 /// How a difference is written.
@@ -212,7 +210,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`].
     pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
-        self.0.entries(tree, true, stop).await
+        self.0.entries(tree, stop).await
     }
 
     /// The bytes of a file, or the target of a link; `None` when the tree has none of that path.

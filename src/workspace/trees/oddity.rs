@@ -86,7 +86,7 @@ pub(super) async fn scan(
     let mut all: Vec<Oddity> = found.into_iter().map(|(path, what)| Oddity { path, what }).collect();
     if tree != base {
         let changes = inner.changes(base, tree, stop).await?;
-        let entries = inner.entries(tree, false, stop).await?;
+        let entries = inner.entries(tree, stop).await?;
         let repositories = changes.iter().filter(|change| change.to_mode == REPOSITORY);
         all.extend(repositories.map(|change| Oddity { path: change.path.clone(), what: Oddness::Repository }));
         all.extend(bare(&changes, &entries));
@@ -94,7 +94,7 @@ pub(super) async fn scan(
         all.extend(same_but_for_case(&added.collect::<Vec<_>>(), &entries));
         let out = outward(&links(inner, &entries, stop).await?);
         if !out.is_empty() {
-            let before = inner.entries(base, false, stop).await?;
+            let before = inner.entries(base, stop).await?;
             let before = outward(&links(inner, &before, stop).await?);
             let new = out.difference(&before).map(|(path, _)| path.clone());
             all.extend(new.map(|path| Oddity { path, what: Oddness::LinkOut }));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn names_that_differ_only_in_capitals_are_told_with_the_other() {
-        let entry = |path: &str| Entry { path: path.into(), mode: 0o100644, blob: String::new(), bytes: 0 };
+        let entry = |path: &str| Entry { path: path.into(), mode: 0o100644, blob: String::new() };
         let entries = ["README.md", "Src/new.rs", "src/lib.rs", "src/main.rs", "src/é", "src/É"].map(entry);
         let found = same_but_for_case(&["Src/new.rs", "src/É"], &entries);
         let found: Vec<String> = found.iter().map(|it| format!("{} {}", it.path, it.what)).collect();

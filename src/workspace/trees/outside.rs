@@ -70,7 +70,7 @@ impl Inner {
             return Ok(Outside::default()); // what is in the way is a finding
         };
         let known: BTreeSet<String> =
-            self.entries(&base.tree, false, stop).await?.into_iter().map(|entry| entry.path).collect();
+            self.entries(&base.tree, stop).await?.into_iter().map(|entry| entry.path).collect();
         let new: Vec<String> = seen.changed.into_iter().filter(|path| !known.contains(path)).collect();
         let listed = self.ignored(&base.tree, &new, stop).await?;
         let is_hidden = |path: &String| listed.contains(path) || look::is_within(path, &base.ignored);

@@ -17,8 +17,8 @@ const LONGEST: usize = 20_000;
 pub(super) struct Seen {
     /// The changes between two trees.
     pub(super) changes: Lists<(TreeId, TreeId), TreeChange>,
-    /// The entries of a tree, with their sizes or without.
-    pub(super) entries: Lists<(TreeId, bool), Entry>,
+    /// The entries of a tree.
+    pub(super) entries: Lists<TreeId, Entry>,
 }
 
 /// The last few lists that git has given, by what was asked.
