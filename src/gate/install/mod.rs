@@ -161,7 +161,7 @@ impl Difference {
         }
         let is_granted = |path: &str| site.agent_has_network || gate.policy.is_opened(path);
         let withheld = |path: &str| differ::is_program(path) && !is_granted(path);
-        let is_seen = |path: &&String| differ::names_dependencies(path) || Policy::reads(path);
+        let is_seen = |path: &&String| differ::names_dependencies(path) || Policy::is_manifest(path);
         let seen = changes.iter().map(|change| &change.path).filter(|path| is_seen(path) && !withheld(path));
         let seen = seen.cloned().collect();
         let (withheld, paths) = paths.into_iter().partition(|path| withheld(path));

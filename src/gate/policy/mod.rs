@@ -8,7 +8,9 @@ mod change;
 mod checks;
 mod ci;
 mod cmake;
+mod declares;
 mod ecosystems;
+mod findings;
 mod loaded;
 mod loaded_by_tests;
 mod makefiles;
@@ -24,10 +26,10 @@ mod vendored;
 
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub use change::{Change, ChangeKind, Side};
+use declares::Declared;
 pub(super) use ecosystems::HOOKS;
 use ecosystems::{SHADOWED, STANDS_IN, TEST};
 use loaded_by_tests::Helpers;
@@ -75,6 +77,9 @@ pub struct Frozen {
     /// The files of the base that others may be found before.
     #[serde(default)]
     found: Found,
+    /// What no source may declare.
+    #[serde(default)]
+    declared: Declared,
     /// Names that packages of the base have, or depend on.
     #[serde(default)]
     taken: BTreeSet<String>,
@@ -150,12 +155,25 @@ impl Policy {
         let sourced = named.iter().filter(|(_, why)| **why == named::SOURCED).map(|(path, why)| (path.clone(), *why));
         let data = helpers.data.into_iter().map(|path| (path, loaded_by_tests::DATA));
         let noted = data.chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
+        let declared = Declared::of(&base, &tests, read);
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
         let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));
         let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
-        let frozen =
-            Frozen { rules, allow_edit, manifests, stand_ins, folders, shadows, found, taken, noted, packages, unused };
+        let frozen = Frozen {
+            rules,
+            allow_edit,
+            manifests,
+            stand_ins,
+            folders,
+            shadows,
+            found,
+            declared,
+            taken,
+            noted,
+            packages,
+            unused,
+        };
         Self::thaw(frozen)
     }
 
@@ -188,7 +206,7 @@ impl Policy {
 
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
-        manifest::is_one(path) || shadows::is_pytest_file(name_of(path))
+        manifest::is_one(path) || shadows::is_pytest_file(name_of(path)) || Declared::reads(path)
     }
 
     /// Whether a path is that of a manifest, of which some may change and some may not.
@@ -264,114 +282,6 @@ impl Policy {
         let mut kept: Vec<String> = kept.into_iter().take(MOST_KEPT).map(|(_, path)| path).collect();
         kept.sort();
         kept
-    }
-
-    /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for those that are read.
-    pub fn findings(
-        &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let removed = changes.iter().filter(|change| change.kind == ChangeKind::Removed);
-        let gone: BTreeSet<&str> = removed.map(|change| change.path.as_str()).collect();
-        for change @ Change { path, kind } in changes {
-            let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
-            if let Some(rule) = self.rule(path) {
-                findings.push(finding(rule.why.clone()));
-            } else if let Some(why) = self.stands_in(change, &gone).filter(|_| !self.opened.fit(path)) {
-                findings.push(finding(why));
-            } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
-                findings.push(finding(vendored::NEARER.into()));
-            } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
-                let mut told = self.in_manifest(path, *kind, &mut contents);
-                told.retain(|told| unused::of_section(&self.frozen.unused, told).is_none());
-                findings.extend(told.into_iter().map(finding));
-            } else if *kind == ChangeKind::Added && Self::reads(path) && !self.opened.fit(path) {
-                let loads = contents(path, Side::Candidate).is_some_and(|text| loaded::loads_plugins(path, &text));
-                findings.extend(loads.then(|| finding(loaded::LOADS.into())));
-            }
-        }
-        findings.sort();
-        findings
-    }
-
-    /// Why something new may not be at a path, where it would be taken for something else.
-    fn stands_in(&self, Change { path, kind }: &Change, gone: &BTreeSet<&str>) -> Option<String> {
-        let Frozen { shadows, stand_ins, found, .. } = &self.frozen;
-        if shadows.modules().contains(path) || (*kind == ChangeKind::Added && shadows.has_form(path)) {
-            return Some(SHADOWED.into());
-        }
-        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
-        let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
-        stand_ins.forbid(path).map(ToOwned::to_owned).or_else(nearer)
-    }
-
-    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
-    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
-        let mut notes = Vec::new();
-        for Change { path, kind } in changes {
-            let is_judged = manifest::is_one(path) || super::locks::reads(path);
-            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
-            if self.opened.fit(path) && is_protected {
-                notes.push(format!("allow_edit: {path} {}", kind.word()));
-            } else if self.rule(path).is_none() {
-                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
-                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
-            }
-        }
-        notes
-    }
-
-    /// What these changes do to the configuration of tools that no command of the base names: a line each.
-    pub fn unused_notes(
-        &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<String> {
-        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
-        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
-            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
-            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
-            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
-                let told = self.in_manifest(path, *kind, &mut contents);
-                let of_section = |told: &String| {
-                    let tool = unused::of_section(unused, told)?;
-                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
-                };
-                notes.extend(told.iter().filter_map(of_section));
-            }
-        }
-        notes
-    }
-
-    fn in_manifest(
-        &self,
-        path: &str,
-        kind: ChangeKind,
-        contents: &mut impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<String> {
-        let was = self.frozen.manifests.contains(path).then(|| contents(path, Side::Base)).flatten();
-        let is = if kind == ChangeKind::Removed { None } else { contents(path, Side::Candidate) };
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let closed = |file: &str| {
-            let rule = named::inside(folder, file).and_then(|file| self.protection.closed_rule(&file).cloned());
-            rule.map(|rule| rule.why)
-        };
-        let place = manifest::Place {
-            has_others: self.frozen.manifests.iter().any(|other| name_of(other) == name_of(path)),
-            was_there: folder.is_empty() || self.frozen.folders.contains(folder),
-            is_test: &|file: &str| closed(file).is_some_and(|why| why == TEST),
-            is_kept: &|file: &str| closed(file).is_some(),
-            is_taken: &|name: &str| self.frozen.taken.contains(name),
-        };
-        let mut told = manifest::findings(path, was.as_deref(), is.as_deref(), &place);
-        let leaves = |place: &str| named::inside(folder, place).is_none();
-        let foreign = manifest::new_sources(path, was.as_deref(), is.as_deref(), &leaves);
-        let is_new = |(start, _): &(String, String)| !told.iter().any(|told| told.starts_with(start));
-        let new: Vec<String> = foreign.into_iter().filter(is_new).map(|(start, rest)| start + &rest).collect();
-        told.extend(new);
-        told
     }
 }
 

@@ -171,3 +171,47 @@ fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_w
         [("check/Cargo.toml", "serde"), ("go.mod", "c/d"), ("package.json", "left-pad"), ("pyproject.toml", "attrs")];
     assert_eq!(told.into_iter().collect::<Vec<_>>(), expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
 }
+
+#[test]
+fn no_source_declares_a_package_that_tests_use_and_the_project_has_not() {
+    let files: BTreeMap<&str, &str> = [
+        ("src/main/java/com/acme/app/App.java", "package com.acme.app;\n\nclass App {}\n"),
+        ("src/main/kotlin/Main.kt", "package com.acme.kotlin\n\nfun main() {}\n"),
+        (
+            "src/test/java/com/acme/app/AppTest.java",
+            "package com.acme.app;\nimport static org.acme.checks.Facts.same;\nimport com.acme.kotlin.MainKt;\nimport java.util.List;\nimport com.acme.generated.Wire;\n",
+        ),
+    ]
+    .into();
+    let lane = parse("verify", "verify.yaml", "steps: [{ run: mvn test }]").unwrap();
+    let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    for (path, text, package) in [
+        ("src/main/java/org/assertj/core/api/Assertions.java", "", "org.assertj"),
+        ("src/main/java/Assertions.java", "// ours\npackage org.assertj.core.api;\n", "org.assertj"),
+        ("src/main/kotlin/a/Facts.kt", "package org.acme.checks\n", "org.acme"),
+        ("src/main/resources/org/junit/jupiter/api/Assertions.class", "", "org.junit"),
+    ] {
+        let said = format!("it would stand in for what tests use of `{package}`");
+        assert_eq!(added(&policy, path, text), Some(said), "{path}");
+    }
+    for (path, text) in [
+        ("src/main/java/com/acme/app/More.java", "package com.acme.app;\nimport org.assertj.core.api.Assertions;\n"),
+        ("src/main/java/com/acme/generated/Wire.java", "package com.acme.generated;\n"),
+        ("src/main/kotlin/util/Util.kt", "package com.acme.kotlin.util\n"),
+        ("src/test/java/com/acme/app/MoreTest.java", "package com.acme.app;\nimport org.junit.jupiter.api.Test;\n"),
+    ] {
+        assert_eq!(added(&policy, path, text), None, "{path}");
+    }
+}
+
+#[test]
+fn no_new_test_of_go_decides_whether_those_of_the_base_run() {
+    let lane = parse("verify", "verify.yaml", "steps: [{ run: go test ./... }]").unwrap();
+    let base = ["a.go", "a_test.go", "sub/b.go"].map(str::to_owned);
+    let policy = Policy::freeze(base, &[lane], &[], &[], &mut |_| None).unwrap();
+    let main = "package a\n\nfunc TestMain(m *testing.M) { os.Exit(0) }\n";
+    assert!(added(&policy, "main_test.go", main).is_some_and(|rule| rule.contains("TestMain")));
+    assert_eq!(added(&policy, "more_test.go", "package a\n\nfunc TestMainLoop(t *testing.T) {}\n"), None);
+    assert_eq!(added(&policy, "sub/b_test.go", main), None);
+}

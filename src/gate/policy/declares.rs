@@ -1,0 +1,126 @@
+//! What a source may not declare: packages that the tests use and the project has not, since a class of the product goes before one of
+//! the same name in a library; and what decides which tests of a package of Go run.
+
+use super::Base;
+use super::named::LONGEST;
+use crate::gate::names::name_of;
+use crate::workspace::pattern::Patterns;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Languages whose packages are found along the class path.
+const ENDINGS: &[&str] = &["java", "kt", "scala", "groovy"];
+/// Packages of test runners and of what tests assert with.
+#[rustfmt::skip]
+const RUNNERS: &[&str] = &[
+    "com.google.common.truth", "io.kotest", "junit.extensions", "junit.framework", "junit.runner", "junit.textui", "kotlin.test", "org.apache.maven.surefire",
+    "org.assertj", "org.hamcrest", "org.junit", "org.mockito", "org.opentest4j", "org.scalatest", "org.spockframework", "org.testng", "spock.lang",
+];
+/// The most sources that are read. In a larger base the packages of runners alone are guarded.
+const MOST: usize = 2000;
+/// Why no new file may have Go's `TestMain`.
+const TEST_MAIN: &str = "its `TestMain` decides whether the tests of this package run";
+
+/// What no source may declare that the base has not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Declared {
+    /// Packages, with those below them.
+    packages: BTreeSet<String>,
+    /// Folders of the base with tests of Go.
+    go: BTreeSet<String>,
+}
+
+impl Declared {
+    /// For a base.
+    pub(super) fn of(base: &Base, tests: &Patterns, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
+        let go =
+            base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
+        let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
+        if sources.is_empty() {
+            return Self { packages: BTreeSet::new(), go };
+        }
+        // With dots around each, so that a part of one is found.
+        let mut own: BTreeSet<String> = sources.iter().map(|path| dotted(folder_of(path))).collect();
+        let mut used = BTreeSet::new();
+        for path in sources.iter().filter(|_| sources.len() <= MOST) {
+            let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { continue };
+            let text = String::from_utf8_lossy(&bytes);
+            own.extend(package(&text).map(|package| format!(".{package}.")));
+            if tests.fit(path) {
+                used.extend(imports(&text).map(str::to_owned));
+            }
+        }
+        let is_own = |package: &str| own.iter().any(|own| own.contains(&format!(".{package}.")));
+        // By its first two names. What begins as the project's own packages do may be for the work to make.
+        let library = |package: &String| {
+            let end = package.match_indices('.').nth(1).map_or(package.len(), |(end, _)| end);
+            package[..end].to_owned()
+        };
+        let used = used.iter().map(library).filter(|library| !is_own(library));
+        let mut packages: BTreeSet<String> = used.collect();
+        packages.extend(RUNNERS.iter().filter(|package| !is_own(package)).map(|package| (*package).to_owned()));
+        Self { packages, go }
+    }
+
+    /// Whether [`Declared::forbids`] asks for the content of this path.
+    pub(super) fn reads(path: &str) -> bool {
+        is_source(path) || path.ends_with("_test.go")
+    }
+
+    /// Why a source that is new or changed may not be, if it may not. `text` is its content.
+    pub(super) fn forbids(&self, path: &str, is_new: bool, text: Option<&[u8]>) -> Option<String> {
+        let text = String::from_utf8_lossy(text.unwrap_or_default());
+        if path.ends_with("_test.go") {
+            let decides = is_new && self.go.contains(folder_of(path)) && text.contains("func TestMain(");
+            return decides.then(|| TEST_MAIN.into());
+        }
+        if !is_source(path) && !name_of(path).ends_with(".class") {
+            return None;
+        }
+        let folder = dotted(folder_of(path));
+        let declared = package(&text).map(|package| format!(".{package}."));
+        let is_in = |package: &&String| {
+            let within = format!(".{package}.");
+            folder.contains(&within) || declared.as_ref().is_some_and(|declared| declared.starts_with(&within))
+        };
+        let package = self.packages.iter().find(is_in)?;
+        Some(format!("it would stand in for what tests use of `{package}`"))
+    }
+}
+
+fn is_source(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn dotted(folder: &str) -> String {
+    format!(".{}.", folder.replace('/', "."))
+}
+
+/// The package that a source declares.
+fn package(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.trim_start().strip_prefix("package ")).map(name)
+}
+
+/// The packages that a source imports, but for those of the language's own library, which no program can declare.
+fn imports(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("import "));
+    let named = lines.map(|rest| name(rest.strip_prefix("static ").unwrap_or(rest)));
+    let packages = named.map(|name| {
+        let is_class = |part: &str| part.starts_with(|c: char| c.is_uppercase() || !c.is_alphanumeric());
+        let parts = name.split('.').take_while(|part| !part.is_empty() && !is_class(part));
+        let length: usize = parts.map(|part| part.len() + 1).sum();
+        &name[..length.saturating_sub(1)]
+    });
+    packages.filter(|package| package.contains('.') && !package.starts_with("java."))
+}
+
+/// A name with dots at the start of a text.
+fn name(text: &str) -> &str {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_alphanumeric() || "._".contains(c))).unwrap_or(text.len());
+    &text[..end]
+}

@@ -1,0 +1,121 @@
+//! What of the changes to a base is not allowed, and what of it people are told.
+
+use super::change::{Change, ChangeKind, Side};
+use super::ecosystems::{self, SHADOWED, TEST};
+use super::{Frozen, Policy, loaded, manifest, named, unused, vendored};
+use crate::gate::names::name_of;
+use crate::verdict::Finding;
+use std::collections::BTreeSet;
+
+impl Policy {
+    /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for those that are read.
+    pub fn findings(
+        &self,
+        changes: &[Change],
+        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let removed = changes.iter().filter(|change| change.kind == ChangeKind::Removed);
+        let gone: BTreeSet<&str> = removed.map(|change| change.path.as_str()).collect();
+        for change @ Change { path, kind } in changes {
+            let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
+            if let Some(rule) = self.rule(path) {
+                findings.push(finding(rule.why.clone()));
+            } else if let Some(why) = self.stands_in(change, &gone).filter(|_| !self.opened.fit(path)) {
+                findings.push(finding(why));
+            } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
+                findings.push(finding(vendored::NEARER.into()));
+            } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
+                let mut told = self.in_manifest(path, *kind, &mut contents);
+                told.retain(|told| unused::of_section(&self.frozen.unused, told).is_none());
+                findings.extend(told.into_iter().map(finding));
+            } else if !self.opened.fit(path) && *kind != ChangeKind::Removed {
+                let text = contents(path, Side::Candidate);
+                let is_new = *kind == ChangeKind::Added;
+                let loads = is_new && text.as_ref().is_some_and(|text| loaded::loads_plugins(path, text));
+                findings.extend(loads.then(|| finding(loaded::LOADS.into())));
+                findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
+            }
+        }
+        findings.sort();
+        findings
+    }
+
+    /// Why something new may not be at a path, where it would be taken for something else.
+    fn stands_in(&self, Change { path, kind }: &Change, gone: &BTreeSet<&str>) -> Option<String> {
+        let Frozen { shadows, stand_ins, found, .. } = &self.frozen;
+        if shadows.modules().contains(path) || (*kind == ChangeKind::Added && shadows.has_form(path)) {
+            return Some(SHADOWED.into());
+        }
+        let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
+        let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
+        stand_ins.forbid(path).map(ToOwned::to_owned).or_else(nearer)
+    }
+
+    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
+    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for Change { path, kind } in changes {
+            let is_judged = manifest::is_one(path) || crate::gate::locks::reads(path);
+            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
+            if self.opened.fit(path) && is_protected {
+                notes.push(format!("allow_edit: {path} {}", kind.word()));
+            } else if self.rule(path).is_none() {
+                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
+                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
+            }
+        }
+        notes
+    }
+
+    /// What these changes do to the configuration of tools that no command of the base names: a line each.
+    pub fn unused_notes(
+        &self,
+        changes: &[Change],
+        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+    ) -> Vec<String> {
+        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
+        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
+            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
+            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
+                let told = self.in_manifest(path, *kind, &mut contents);
+                let of_section = |told: &String| {
+                    let tool = unused::of_section(unused, told)?;
+                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
+                };
+                notes.extend(told.iter().filter_map(of_section));
+            }
+        }
+        notes
+    }
+
+    fn in_manifest(
+        &self,
+        path: &str,
+        kind: ChangeKind,
+        contents: &mut impl FnMut(&str, Side) -> Option<Vec<u8>>,
+    ) -> Vec<String> {
+        let was = self.frozen.manifests.contains(path).then(|| contents(path, Side::Base)).flatten();
+        let is = if kind == ChangeKind::Removed { None } else { contents(path, Side::Candidate) };
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let closed = |file: &str| {
+            let rule = named::inside(folder, file).and_then(|file| self.protection.closed_rule(&file).cloned());
+            rule.map(|rule| rule.why)
+        };
+        let place = manifest::Place {
+            has_others: self.frozen.manifests.iter().any(|other| name_of(other) == name_of(path)),
+            was_there: folder.is_empty() || self.frozen.folders.contains(folder),
+            is_test: &|file: &str| closed(file).is_some_and(|why| why == TEST),
+            is_kept: &|file: &str| closed(file).is_some(),
+            is_taken: &|name: &str| self.frozen.taken.contains(name),
+        };
+        let mut told = manifest::findings(path, was.as_deref(), is.as_deref(), &place);
+        let leaves = |place: &str| named::inside(folder, place).is_none();
+        let foreign = manifest::new_sources(path, was.as_deref(), is.as_deref(), &leaves);
+        let is_new = |(start, _): &(String, String)| !told.iter().any(|told| told.starts_with(start));
+        let new: Vec<String> = foreign.into_iter().filter(is_new).map(|(start, rest)| start + &rest).collect();
+        told.extend(new);
+        told
+    }
+}
