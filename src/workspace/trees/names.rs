@@ -11,6 +11,10 @@ const STAND_IN: u32 = 0x0010_FF00;
 
 /// A name or path as text.
 pub(in crate::workspace) fn spelled(bytes: &[u8]) -> String {
+    // Characters for private use begin with this byte.
+    if let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| !bytes.contains(&0xf4)) {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

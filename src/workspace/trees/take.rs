@@ -96,11 +96,12 @@ impl Inner {
     async fn take_base(&self, state: &mut State, stop: &CancellationToken) -> Result<Base, TreesFault> {
         let found = self.look_first().await?;
         // What an earlier run left in the index, and is ignored since, is not the user's.
-        let stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop).await?;
+        let ask_stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop);
+        let (stale, seen) = futures_util::join!(ask_stale, self.status(stop));
         let tracked: BTreeSet<String> = state.tracked.iter().cloned().collect();
-        let stale: Vec<String> = each(&stale).map(spelled).filter(|path| !tracked.contains(path)).collect();
+        let stale: Vec<String> = each(&stale?).map(spelled).filter(|path| !tracked.contains(path)).collect();
         self.update(&["--force-remove"], &stale, stop).await?;
-        let mut seen = self.status(stop).await?;
+        let mut seen = if stale.is_empty() { seen? } else { self.status(stop).await? };
         let is_there = |path: &&String| self.root.join(native(path)).symlink_metadata().is_ok_and(|it| !it.is_dir());
         seen.changed.extend(tracked.iter().filter(is_there).cloned());
         seen.ignored.retain(|path| !tracked.contains(path));
