@@ -3,7 +3,7 @@
 //! whoever types `git status`.
 
 use super::Seal;
-use super::seal::Sealed;
+use super::seal::{Sealed, Stamps};
 use crate::process::wall::{WallKind, git_led_to, gits_below};
 use crate::verdict::Finding;
 use std::ffi::OsStr;
@@ -98,6 +98,12 @@ impl Seal {
         self.heeded(wall, self.inspect())
     }
 
+    /// The same, and the stamps of all protected files from before they were read.
+    pub(super) fn found_stamped(&self, wall: WallKind) -> (Vec<Finding>, Stamps) {
+        let (findings, stamps) = self.inspect_stamped();
+        (self.heeded(wall, findings), stamps)
+    }
+
     /// What of findings may be the work of what ran behind this wall.
     pub(super) fn heeded(&self, wall: WallKind, mut findings: Vec<Finding>) -> Vec<Finding> {
         let is_link = |place: &PathBuf| matches!(self.files.get(place), Some(Sealed::Link(_)));
@@ -113,8 +119,7 @@ impl Seal {
     /// stood there. A line for each thing that a person should know.
     pub async fn close_git(self: Arc<Self>, wall: WallKind, aside: Option<PathBuf>) -> Vec<String> {
         let work = move || {
-            let mut findings = self.found(wall);
-            findings.retain(|finding| self.is_git(Path::new(&finding.path)));
+            let findings = self.heeded(wall, self.inspect_in(&[]));
             let left = aside.as_ref().map(|aside| self.restore(&findings, aside));
             let done = if left.is_some() { "and was put back" } else { "and was left so" };
             let told =

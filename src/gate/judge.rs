@@ -68,9 +68,12 @@ impl Sitting<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
         let mut record = Record::default();
-        let taken = candidate::take(self.gate, self.site, self.stop).await;
         let wall = self.site.wall.kind();
-        let (mut findings, before) = match self.look(move |seal| (seal.found(wall), seal.stamps())).await {
+        let (taken, looked) = tokio::join!(
+            candidate::take(self.gate, self.site, self.stop),
+            self.look(move |seal| seal.found_stamped(wall))
+        );
+        let (mut findings, before) = match looked {
             Ok(looked) => looked,
             Err(why) => return self.errored(&record, why),
         };
@@ -89,7 +92,8 @@ impl Sitting<'_> {
         let verdict = self.said(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
-            let (touched, mut changed) = (seal.touched(&before, &seal.stamps()), seal.found(wall));
+            let (mut changed, after) = seal.found_stamped(wall);
+            let touched = seal.touched(&before, &after);
             changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
             (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
         };

@@ -4,8 +4,8 @@ use super::gits;
 use super::policy::defines_the_gate;
 use crate::store;
 use crate::verdict::Finding;
+use crate::workspace::Protection;
 use crate::workspace::trees::{path_text, text_path};
-use crate::workspace::{ProtectedRule, Protection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata, Permissions};
@@ -88,9 +88,16 @@ impl Seal {
         self.compare(self.survey(), |_| true)
     }
 
-    /// The same of these files and folders alone, from the root, and of git directories.
+    /// The same, and the stamps of all protected files from before they were read.
+    pub(super) fn inspect_stamped(&self) -> (Vec<Finding>, Stamps) {
+        let entries = self.survey();
+        let stamps = stamps_of(&entries);
+        (self.compare(entries, |_| true), stamps)
+    }
+
+    /// What differs of these files and folders alone, from the root, and of git directories.
     pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<Finding> {
-        let entries = places.iter().flat_map(|place| self.walk(&self.root.join(place)));
+        let entries = places.iter().flat_map(|place| self.walk(self.root.join(place))).chain(self.of_git());
         self.compare(entries.collect(), |path| self.is_git(path) || places.iter().any(|place| path.starts_with(place)))
     }
 
@@ -116,13 +123,7 @@ impl Seal {
 
     /// The stamps of all protected files as they are now.
     pub fn stamps(&self) -> Stamps {
-        let stamp = |meta: &Metadata| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec());
-        Stamps(
-            self.survey()
-                .into_iter()
-                .filter_map(|(path, entry)| Some((path, stamp(&entry.metadata().ok()?))))
-                .collect(),
-        )
+        stamps_of(&self.survey())
     }
 
     /// The paths that were written between two looks.
@@ -147,39 +148,38 @@ impl Seal {
     /// Every protected entry that is no folder, by its path. What cannot be listed is passed over, unless it is protected: then it
     /// stands for itself.
     fn survey(&self) -> Vec<(PathBuf, DirEntry)> {
-        self.walk(&self.root)
+        self.walk(self.root.clone()).chain(self.of_git()).collect()
     }
 
-    /// The same of what lies at and below a path.
-    fn walk(&self, from: &Path) -> Vec<(PathBuf, DirEntry)> {
-        // By its bytes, which costs a tenth of comparing its parts.
-        let root = self.root.as_os_str().as_bytes();
-        let relative = |entry: &DirEntry| {
-            let below = entry.path().as_os_str().as_bytes().strip_prefix(root).unwrap_or_default();
-            path_text(Path::new(OsStr::from_bytes(below.strip_prefix(b"/").unwrap_or(below))))
-        };
-        let is_protected = |path: &str| self.protection.rule(path).is_some();
-        let enter = |entry: &DirEntry| {
+    /// What says what git does.
+    fn of_git(&self) -> impl Iterator<Item = (PathBuf, DirEntry)> {
+        self.gits.iter().flat_map(|place| gits::entries(&self.root, place))
+    }
+
+    /// The same of what lies at and below a path, but for git directories.
+    fn walk(&self, from: PathBuf) -> impl Iterator<Item = (PathBuf, DirEntry)> {
+        let enters = |entry: &DirEntry| {
             let is_skipped = NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name);
-            !(entry.depth() > 0 && entry.file_type().is_dir() && is_skipped && !is_protected(&relative(entry)))
+            let is_protected = || self.protection.rule(&self.relative(entry)).is_some();
+            !(entry.depth() > 0 && entry.file_type().is_dir() && is_skipped && !is_protected())
         };
-        let walk = WalkDir::new(from)
-            .follow_links(false)
-            .follow_root_links(from == self.root)
-            .into_iter()
-            .filter_entry(enter)
-            .flatten();
-        let is_in_scope = |path: &Path, rule: &ProtectedRule| {
-            self.scope.as_ref().is_none_or(|scope| scope.contains(path) || defines_the_gate(rule))
-        };
+        let is_root = from == self.root;
+        let walk = WalkDir::new(from).follow_links(false).follow_root_links(is_root).into_iter();
         let sealed = |entry: DirEntry| {
-            let text = relative(&entry);
+            let text = self.relative(&entry);
             let rule = self.protection.rule(&text)?;
             let path = text_path(&text);
-            is_in_scope(&path, rule).then_some((path, entry))
+            let is_meant = self.scope.as_ref().is_none_or(|scope| scope.contains(&path) || defines_the_gate(rule));
+            is_meant.then_some((path, entry))
         };
-        let of_git = self.gits.iter().flat_map(|place| gits::entries(&self.root, place));
-        walk.filter(|entry| !entry.file_type().is_dir()).filter_map(sealed).chain(of_git).collect()
+        walk.filter_entry(enters).flatten().filter(|entry| !entry.file_type().is_dir()).filter_map(sealed)
+    }
+
+    /// A path from the root, by its bytes: to compare it part by part takes ten times as long.
+    fn relative(&self, entry: &DirEntry) -> String {
+        let below = entry.path().as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes());
+        let below = below.unwrap_or_default();
+        path_text(Path::new(OsStr::from_bytes(below.strip_prefix(b"/").unwrap_or(below))))
     }
 
     /// What stands at a path; `room` is what may still be kept of bytes.
@@ -295,6 +295,11 @@ impl Seal {
             }
         }
     }
+}
+
+fn stamps_of(entries: &[(PathBuf, DirEntry)]) -> Stamps {
+    let stamp = |meta: &Metadata| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec());
+    Stamps(entries.iter().filter_map(|(path, entry)| Some((path.clone(), stamp(&entry.metadata().ok()?)))).collect())
 }
 
 impl Sealed {

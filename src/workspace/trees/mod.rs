@@ -168,10 +168,11 @@ impl Trees {
         env: &[(String, String)],
         stop: &CancellationToken,
     ) -> Result<Option<String>, TreesFault> {
-        self.0.look_first().await?;
+        let found = self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
-        self.0.state.lock().await.tracked = frozen.tracked;
+        let mut state = self.0.state.lock().await;
+        (state.tracked, state.found) = (frozen.tracked, Some(found));
         Ok(frozen.hooks)
     }
 

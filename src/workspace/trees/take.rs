@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) base: Option<Base>,
     /// Files that the user's repository has although they are ignored; asked for before the base is taken.
     pub(super) tracked: Vec<String>,
+    /// What was odd then.
+    pub(super) found: Option<Found>,
     /// The newest tree, as long as the index is that.
     newest: Option<TreeId>,
     /// The newest tree, also where the index is an older one.
@@ -94,7 +96,10 @@ impl Inner {
     }
 
     async fn take_base(&self, state: &mut State, stop: &CancellationToken) -> Result<Base, TreesFault> {
-        let found = self.look_first().await?;
+        let found = match state.found.take() {
+            Some(found) => found,
+            None => self.look_first().await?,
+        };
         // What an earlier run left in the index, and is ignored since, is not the user's.
         let ask_stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop);
         let (stale, seen) = futures_util::join!(ask_stale, self.status(stop));
