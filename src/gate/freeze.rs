@@ -175,7 +175,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
     let installed = Installed::find(from.origin, from.paths, included);
     let policy = policy(&lanes, &from)?;
     let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
-    let scope = is_clean.then(|| from.paths.iter().map(PathBuf::from).collect());
+    let scope = is_clean.then_some(from.paths);
     let seal = Seal::take(root, policy.protection().clone(), scope).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();

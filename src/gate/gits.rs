@@ -181,7 +181,7 @@ mod tests {
         }
         fs::create_dir(dir.path().join("linked")).unwrap();
         symlink("../kept.git", dir.path().join("linked/.git")).unwrap();
-        let seal = Seal::take(dir.path(), Protection::new([], &[]).unwrap(), Some([].into())).unwrap();
+        let seal = Seal::take(dir.path(), Protection::new([], &[]).unwrap(), Some(&[])).unwrap();
         (dir, seal)
     }
 
@@ -240,7 +240,7 @@ mod tests {
     async fn a_repository_that_comes_to_be_around_the_workspace_itself_is_moved_away() {
         let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let protection = Protection::new([], &[]).unwrap();
-        let seal = Arc::new(Seal::take(dir.path(), protection, Some([].into())).unwrap());
+        let seal = Arc::new(Seal::take(dir.path(), protection, Some(&[])).unwrap());
         put(dir.path(), ".git/config", "[core]\nfsmonitor = x");
         put(dir.path(), ".git/HEAD", "ref: refs/heads/main");
         assert_eq!(seal.clone().close_git(WallKind::Bubblewrap, None).await, [""; 0]);

@@ -9,10 +9,11 @@ use crate::lane::{Lane, RoomKind};
 use crate::process::wall::WallKind;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::replica::SourceRepository;
+use crate::workspace::trees::path_text;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
@@ -151,8 +152,8 @@ impl Gate {
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
         let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
-        let scope = is_clean.then(|| files.keys().cloned().collect());
         let (root, protection) = (root.to_owned(), policy.protection().clone());
+        let scope = is_clean.then(|| Seal::scope(&protection, files.keys().map(|path: &PathBuf| path_text(path))));
         let gits = gits.into_iter().map(Into::into).collect();
         let seal = Arc::new(Seal { root, protection, scope, files, gits });
         Ok(Self {

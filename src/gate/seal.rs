@@ -6,7 +6,7 @@ use crate::store;
 use crate::verdict::Finding;
 use crate::workspace::Protection;
 use crate::workspace::trees::{path_text, text_path};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
@@ -30,8 +30,9 @@ const ASIDE: u64 = 64 * 1024 * 1024;
 pub struct Seal {
     pub(super) root: PathBuf,
     pub(super) protection: Protection,
-    /// The paths of the base, where the lanes see nothing else: what git ignores is sealed only where it defines the gate.
-    pub(super) scope: Option<BTreeSet<PathBuf>>,
+    /// The paths of the base, each with whether it is protected, where the lanes see nothing else: what git ignores is sealed only where
+    /// it defines the gate. To ask the rules of each path takes longer than to list it.
+    pub(super) scope: Option<HashMap<String, bool>>,
     pub(super) files: BTreeMap<PathBuf, Sealed>,
     /// Git directories, of which what says what git does is sealed too.
     pub(super) gits: Vec<PathBuf>,
@@ -60,7 +61,8 @@ impl Seal {
     ///
     /// # Errors
     /// When a protected one cannot be read.
-    pub fn take(root: &Path, protection: Protection, scope: Option<BTreeSet<PathBuf>>) -> io::Result<Self> {
+    pub fn take(root: &Path, protection: Protection, scope: Option<&[String]>) -> io::Result<Self> {
+        let scope = scope.map(|paths| Self::scope(&protection, paths.iter().cloned()));
         let mut seal = Self { scope, gits: gits::places(root), ..Self::of_nothing(root, protection) };
         let mut room = KEPT_IN_ALL;
         for (path, entry) in seal.survey() {
@@ -71,6 +73,15 @@ impl Seal {
             seal.files.insert(path, sealed);
         }
         Ok(seal)
+    }
+
+    /// These paths, each with whether it is protected.
+    pub(super) fn scope(protection: &Protection, paths: impl Iterator<Item = String>) -> HashMap<String, bool> {
+        let known = |path: String| {
+            let is_protected = protection.rule(&path).is_some();
+            (path, is_protected)
+        };
+        paths.map(known).collect()
     }
 
     /// One that knows no file, for who only asks what is written.
@@ -167,10 +178,14 @@ impl Seal {
         let walk = WalkDir::new(from).follow_links(false).follow_root_links(is_root).into_iter();
         let sealed = |entry: DirEntry| {
             let text = self.relative(&entry);
-            let rule = self.protection.rule(&text)?;
-            let path = text_path(&text);
-            let is_meant = self.scope.as_ref().is_none_or(|scope| scope.contains(&path) || defines_the_gate(rule));
-            is_meant.then_some((path, entry))
+            let known = self.scope.as_ref().map(|scope| scope.get(&text).copied());
+            let rule = || self.protection.rule(&text);
+            let is_sealed = match known {
+                None => rule().is_some(),
+                Some(None) => rule().is_some_and(defines_the_gate),
+                Some(Some(is_protected)) => is_protected,
+            };
+            is_sealed.then(|| (text_path(&text), entry))
         };
         walk.filter_entry(enters).flatten().filter(|entry| !entry.file_type().is_dir()).filter_map(sealed)
     }
