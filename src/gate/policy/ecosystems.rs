@@ -152,8 +152,11 @@ pub(super) const SHADOWS: &[&str] = &[
 /// Why they are protected.
 pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
 
-/// Why nothing may stand in the place of a program.
-pub(super) const STANDS_IN: &str = "it would stand in for a program of the gate";
+/// Why nothing may be new that commands of the gate read where it is there.
+pub(super) const READS: &str =
+    "commands of the gate would read it: give it another name, or open it with `--allow-edit`";
+/// What mends a name that stands in for something.
+pub(super) const CURE: &str = "give it another name, or open it with `--allow-edit`";
 
 /// Why no header may be new.
 pub(super) const HEADER: &str = "it would stand in for a header of the system";

@@ -15,6 +15,7 @@ mod makefiles;
 mod manifest;
 mod named;
 mod nearer;
+mod reached;
 mod shadows;
 mod stand_ins;
 mod table;
@@ -29,7 +30,7 @@ use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub use change::{Change, ChangeKind, Side};
 pub(super) use ecosystems::HOOKS;
-use ecosystems::{SHADOWED, STANDS_IN, TEST};
+use ecosystems::{READS, SHADOWED, TEST};
 use loaded_by_tests::Helpers;
 use nearer::Found;
 use serde::{Deserialize, Serialize};
@@ -122,10 +123,11 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = tests_named::patterns(&base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
-        let unused = unused::tools(lanes, &base, named.keys(), read);
+        let reached = reached::texts(lanes, &base, named.keys(), read);
+        let unused = unused::tools(lanes, &base, &reached, read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
-        let stand_ins = StandIns::of(lanes, &base, &named, read);
+        let stand_ins = StandIns::of(lanes, &base, &reached, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         let is_free = |why: &str| why == named::WORK || why == named::SOURCED;
         rules.extend(
@@ -138,7 +140,7 @@ impl Policy {
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
-        rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), STANDS_IN)));
+        rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), READS)));
         let scripts = named.iter().filter(|(_, why)| !is_free(why)).map(|(path, _)| path);
         let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
         let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), &base, &tests, read);
@@ -304,7 +306,7 @@ impl Policy {
         }
         let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
-        stand_ins.forbid(path).map(ToOwned::to_owned).or_else(nearer)
+        stand_ins.forbid(path, *kind == ChangeKind::Added).or_else(nearer)
     }
 
     /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.

@@ -57,7 +57,7 @@ const SOURCES: &[&str] = &[
 ];
 /// Programs that run the file they are given.
 #[rustfmt::skip]
-const RUNNERS: &[&str] = &[
+pub(super) const RUNNERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "source", ".", "exec", "node", "deno", "bun", "tsx", "ts-node", "python", "python3", "ruby", "perl", "php",
     "env", "command", "time", "sudo", "@", "-", "npx", "uv", "run", "poetry", "pipenv",
 ];

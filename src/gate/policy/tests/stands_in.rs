@@ -142,9 +142,13 @@ fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their
 #[test]
 fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for() {
     let policy = policy();
-    for path in ["bin/diff", "settings", "local.d/flags", "make"] {
-        assert_eq!(added(&policy, path, "").as_deref(), Some(STANDS_IN), "{path}");
+    for path in ["settings", "local.d/flags"] {
+        assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
+    let told =
+        "it would stand in for the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+    assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(told));
+    assert!(added(&policy, "make", "").is_some_and(|told| told.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {
         assert_eq!(added(&policy, path, ""), None, "{path}");
     }
