@@ -20,7 +20,8 @@ const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'s
     Steers { ecosystem, why, globs }
 }
 
-const TESTS: &str = "it steers the tests";
+/// Why what configures the tests is protected.
+pub(super) const TESTS: &str = "it steers the tests";
 const CHECKS: &str = "it steers the checks";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 const BUILDS: &str = "it steers how everything is built";
@@ -54,7 +55,7 @@ pub(super) const STEERS: &[Steers] = &[
     steers("environment", TOOLCHAIN, &["{.,}mise{.*,}.toml", ".tool-versions", "/.sdkmanrc"]),
 
     steers("Python", TESTS, &[
-        "conftest.py", "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
+        "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
         ".testr.conf", ".stestr.conf", "hatch.toml",
     ]),
     steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "**/{site,dist}-packages/*.pth"]),

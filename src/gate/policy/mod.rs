@@ -15,6 +15,7 @@ mod makefiles;
 mod manifest;
 mod named;
 mod nearer;
+mod notes;
 mod reached;
 mod shadows;
 mod stand_ins;
@@ -23,14 +24,14 @@ mod tests_named;
 mod unused;
 mod vendored;
 
-use crate::gate::names::name_of;
+use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
 use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub use change::{Change, ChangeKind, Side};
 pub(super) use ecosystems::HOOKS;
-use ecosystems::{READS, SHADOWED, TEST};
+use ecosystems::{READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::Helpers;
 use nearer::Found;
 use serde::{Deserialize, Serialize};
@@ -154,7 +155,10 @@ impl Policy {
         let noted = data.chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
         let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));
-        let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
+        let folders: BTreeSet<String> =
+            base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
+        let conftest = |folder: &str| rule(&exactly(&joined(folder, loaded::CONFTEST)), TESTS);
+        rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
         let frozen =
             Frozen { rules, allow_edit, manifests, stand_ins, folders, shadows, found, taken, noted, packages, unused };
@@ -190,7 +194,7 @@ impl Policy {
 
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
-        manifest::is_one(path) || shadows::is_pytest_file(name_of(path))
+        manifest::is_one(path) || loaded::is_loaded_by_pytest(path)
     }
 
     /// Whether a path is that of a manifest, of which some may change and some may not.
@@ -233,9 +237,18 @@ impl Policy {
         self.protection.closed_rule(path).is_some_and(is_a_test)
     }
 
+    /// Returns whether a path has the name of a test.
+    pub fn looks_like_a_test(path: &str) -> bool {
+        tests_named::is_named(path)
+    }
+
     /// Why a link may not be new at a path, if it may not.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
-        (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
+        match () {
+            () if self.opened.fit(path) => None,
+            () if name_of(path) == loaded::CONFTEST => Some(TESTS),
+            () => self.frozen.packages.contains(path).then_some(vendored::LINKED),
+        }
     }
 
     /// The files that a room pins among these protected ones: all of them, unless they are too many.
@@ -290,8 +303,8 @@ impl Policy {
                 told.retain(|told| unused::of_section(&self.frozen.unused, told).is_none());
                 findings.extend(told.into_iter().map(finding));
             } else if *kind == ChangeKind::Added && Self::reads(path) && !self.opened.fit(path) {
-                let loads = contents(path, Side::Candidate).is_some_and(|text| loaded::loads_plugins(path, &text));
-                findings.extend(loads.then(|| finding(loaded::LOADS.into())));
+                let why = contents(path, Side::Candidate).and_then(|text| loaded::steers(path, &text));
+                findings.extend(why.map(|why| finding(why.into())));
             }
         }
         findings.sort();
@@ -307,44 +320,6 @@ impl Policy {
         let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
         stand_ins.forbid(path, *kind == ChangeKind::Added).or_else(nearer)
-    }
-
-    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
-    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
-        let mut notes = Vec::new();
-        for Change { path, kind } in changes {
-            let is_judged = manifest::is_one(path) || super::locks::reads(path);
-            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
-            if self.opened.fit(path) && is_protected {
-                notes.push(format!("allow_edit: {path} {}", kind.word()));
-            } else if self.rule(path).is_none() {
-                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
-                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
-            }
-        }
-        notes
-    }
-
-    /// What these changes do to the configuration of tools that no command of the base names: a line each.
-    pub fn unused_notes(
-        &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<String> {
-        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
-        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
-            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
-            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
-            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
-                let told = self.in_manifest(path, *kind, &mut contents);
-                let of_section = |told: &String| {
-                    let tool = unused::of_section(unused, told)?;
-                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
-                };
-                notes.extend(told.iter().filter_map(of_section));
-            }
-        }
-        notes
     }
 
     fn in_manifest(

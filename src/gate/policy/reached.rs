@@ -1,7 +1,7 @@
 //! The files that hold the gate's commands: what the lanes' commands run, what that runs in turn, and what the programs among them read. Pure.
 
 use super::Base;
-use super::named::{LONGEST, RUNNERS, inside, words};
+use super::named::{RUNNERS, inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +48,7 @@ pub(super) fn texts<'n>(
         open.extend(run_by(&step.run, step.dir.as_deref().unwrap_or_default(), base, &by_name));
     }
     while let Some(path) = open.pop_first().filter(|_| found.len() < MOST) {
-        let Some(text) = read(&path).filter(|bytes| bytes.len() <= LONGEST) else { continue };
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let Some(text) = text(&path, read) else { continue };
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let commands = if path.ends_with(".json") { scripts(&text) } else { text.clone() };
         found.insert(path.clone(), text);

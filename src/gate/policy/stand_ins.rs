@@ -4,7 +4,7 @@
 use super::Base;
 use super::ecosystems::{CURE, HEADER, READS};
 use super::makefiles::{self, is_makefile};
-use super::named::{LONGEST, inside, words};
+use super::named::{inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
@@ -116,8 +116,7 @@ fn texts(
         texts.extend(envs.clone().filter_map(|env| env.get(name)).map(|it| (String::new(), format!("{name}={it}"))));
     }
     for path in builds.filter(|path| !reached.contains_key(path)) {
-        let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
-        texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
+        texts.extend(text(&path, read).map(|text| (path, text)));
     }
     texts.extend(reached.clone());
     texts

@@ -1,6 +1,6 @@
 //! The policy's table, printed for people.
 
-use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES};
+use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES, TESTS};
 use super::stand_ins::HEADERS;
 use super::{loaded, manifest, shadows, unused, vendored};
 
@@ -22,6 +22,7 @@ pub fn table() -> String {
          as source, bytes or a compiled library | {SHADOWED} |\n\
          | Python, Node | files of the base that a command or a configuration of runners names to be loaded | {} |\n\
          | Python | `pytest_plugins` in a new test | {} |\n\
+         | Python | `conftest.py` at the root and in every folder of the base; and in a new folder one that does more than give fixtures | {TESTS} |\n\
          | Node | `node_modules` in a folder that has files of the base, where git does not ignore it | {} |\n\
          | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
          | Python | a module beside tests that has the name of one of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\

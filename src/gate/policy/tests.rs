@@ -3,6 +3,7 @@
 mod honest;
 mod later;
 mod names;
+mod ordinary;
 mod stands_in;
 mod steered;
 

@@ -98,6 +98,15 @@ fn what_runners_load_stays_as_it_is_and_new_tests_load_nothing() {
     assert_eq!(added(&policy, "unit/test_new.py", loads).as_deref(), Some(loaded::LOADS));
     assert_eq!(added(&policy, "unit/test_new.py", "def test_new():\n    pass\n"), None);
     assert_eq!(added(&policy, "doc/plugins.md", loads), None);
+    let fixture = "import pytest\n\n\n@pytest.fixture\ndef one():\n    return 1\n";
+    assert_eq!(added(&policy, "unit/new/conftest.py", fixture), None);
+    for path in ["conftest.py", "unit/conftest.py", "src/pkg/conftest.py"] {
+        assert_eq!(added(&policy, path, fixture).as_deref(), Some(TESTS), "{path}");
+    }
+    for more in ["def pytest_sessionfinish(session):\n    pass\n", loads, "import sys\n", "app.total = setattr\n"] {
+        assert_eq!(added(&policy, "unit/new/conftest.py", more).as_deref(), Some(TESTS), "{more}");
+    }
+    assert_eq!(policy.forbids_link("unit/new/conftest.py"), Some(TESTS));
     let mocks = "runners put it in the place of what the tests ask for";
     assert_eq!(added(&policy, "src/__mocks__/main.js", "").as_deref(), Some(mocks));
 }
