@@ -36,6 +36,7 @@ mod reach;
 mod refreshed;
 mod seal;
 mod sentry;
+mod signs;
 mod unable;
 mod unfetched;
 

@@ -124,6 +124,19 @@ fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
 }
 
 #[test]
+fn a_run_whose_whole_work_was_refused_is_not_verified() {
+    let model = Model::new([write("lanes/verify.yaml", "steps: [{ run: 'true' }]\n"), say("Done.")]);
+    let ended = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: 'true' }]").run();
+    let report = ended.must_be(6, "gate_tampered");
+    let why = "all of the work was refused, because it is protected: lanes/verify.yaml";
+    assert_eq!(report["message"], why, "{}", ended.story());
+    assert!(ended.stderr.contains("run it again with --allow-edit lanes/verify.yaml"), "{}", ended.story());
+    let lanes = "steps: [{ name: all, run: 'true' }]";
+    let model = Model::new([write("lanes/verify.yaml", "x"), write("done", ""), say("Done.")]);
+    Fledge::simple(&model).lane("verify", lanes).run().must_be(0, "verified");
+}
+
+#[test]
 fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
     let model = Model::new([shell("touch done; echo 'line-length = 100' >ruff.toml"), say("Done.")]);
     let ended = Fledge::simple(&model).run();

@@ -60,8 +60,8 @@ pub(super) enum Gone {
     Tests(BTreeSet<String>),
     /// Packages of Go.
     Packages(BTreeSet<String>),
-    /// Some tests; which ones is not known.
-    Count,
+    /// So many tests; which ones is not known.
+    Count(u64),
     /// No test: what ran is contradictory.
     Nothing,
 }
@@ -81,10 +81,13 @@ impl Shown {
         printed: Printed,
         is_green: bool,
     ) -> Self {
-        let named = report.or(found).map(|report| {
+        let named = report.or(found).map(|read| {
             let mut named = BTreeMap::new();
-            for case in report.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
-                *named.entry(stable(format!("{} {}", case.suite, case.name).trim())).or_default() += 1;
+            for case in read.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
+                let name = format!("{} {}", case.suite, case.name);
+                // What the lane itself names is compared as it is.
+                let name = if report.is_some() { name.trim().to_owned() } else { stable(name.trim()) };
+                *named.entry(name).or_default() += 1;
             }
             named
         });
@@ -147,7 +150,8 @@ impl Shown {
             (false, ..) if now > 0 => return None,
             _ => (before, now),
         };
-        (now < before).then(|| (format!("fewer tests ran than on the base: {now}, there {before}"), Gone::Count))
+        (now < before)
+            .then(|| (format!("fewer tests ran than on the base: {now}, there {before}"), Gone::Count(before - now)))
     }
 }
 
@@ -246,6 +250,13 @@ mod tests {
         assert_eq!(shortfalls(base.clone(), skipped), ["verify/test: tests of the base did not run: m b"]);
         let more = report("<testcase classname='m' name='b'/><testcase classname='m' name='a'/><testcase name='new'/>");
         assert_eq!(shortfalls(base, more), [""; 0]);
+        let values = report("<testcase name='[1] 0.5'/><testcase name='Sum@1b2c3d'/>");
+        let others = report("<testcase name='[1] 0.7'/><testcase name='Sum@1b2c3e'/>");
+        assert_eq!(
+            shortfalls(values.clone(), others),
+            ["verify/test: tests of the base did not run: Sum@1b2c3d, [1] 0.5"]
+        );
+        assert_eq!(shortfalls(values.clone(), values), [""; 0]);
     }
 
     #[test]

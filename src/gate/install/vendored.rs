@@ -30,8 +30,15 @@ pub(in crate::gate) async fn settle(
         return Ok(Vec::new());
     }
     let (mut settled, files) = (Vec::new(), site.trees.paths(tree, stop).await?.into_iter().collect());
+    let others: BTreeSet<String> =
+        findings.iter().filter(|finding| is_of_modules(&finding.path)).map(|finding| finding.path.clone()).collect();
     for (vendor, command) in folders(findings, &files) {
-        let is_below = |path: &str| path.strip_prefix(&vendor).is_some_and(|rest| rest.starts_with('/'));
+        if let Some(modules) = others.first() {
+            let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_in(&vendor, &finding.path));
+            meant.for_each(|finding| finding.rule.push_str(&format!("; {modules} is refused, too")));
+            continue;
+        }
+        let is_below = |path: &str| is_in(&vendor, path);
         let told = command.told().to_owned();
         let made = differing(gate, site, tree, &command, stop).await;
         let mut say = |more: String, is_said: &dyn Fn(&str) -> bool| {
@@ -45,10 +52,24 @@ pub(in crate::gate) async fn settle(
                 settled.push(vendor);
             }
             Ok(differ) => say(format!("; `{told}` makes another one"), &|path| differ.contains(path)),
+            Err(fault) if stop.is_cancelled() || matches!(fault, BaseFault::Stopped) => {
+                tracing::debug!(why = %chain(&fault), "stopped while a vendor was made anew");
+                return Err(TreesFault::Stopped);
+            }
             Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
         }
     }
     Ok(settled)
+}
+
+/// Whether a path is that of a file which says what modules Go takes.
+fn is_of_modules(path: &str) -> bool {
+    matches!(name_of(path), "go.mod" | "go.sum" | "go.work" | "go.work.sum")
+}
+
+/// Whether a path is below a folder.
+fn is_in(folder: &str, path: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Whether a finding may be on a file that Go has written.

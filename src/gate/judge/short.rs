@@ -1,12 +1,13 @@
-//! Tests of the base that did not run: a failure, unless they were in files that the task opens. Then it is a warning.
+//! Tests of the base that did not run: a failure, unless files that the task opens have lost them. Then it is a warning.
 
 use super::{Early, Record, Sitting};
 use crate::gate::evidence::{Gone, Shortfall};
 use crate::gate::inside;
-use crate::gate::names::has_name;
+use crate::gate::policy::Policy;
+use crate::gate::signs::{gained, has_lost, has_test, has_tests, is_called_alike, lost};
 use crate::id::TreeId;
 use crate::verdict::HeldBack;
-use crate::workspace::trees::{ChangeKind, TreesFault};
+use crate::workspace::trees::TreesFault;
 use std::collections::BTreeSet;
 
 /// The most changed files that are read, and the largest, in bytes.
@@ -14,102 +15,127 @@ const MOST: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
 /// The most flags that are named.
 const NAMED: usize = 5;
-/// Signs of a test in a source, for the common runners.
-const SIGNS: &[&str] =
-    &["#[test]", "#[tokio::test]", "def test", "func Test", "test(", "it(", "@Test", "TEST(", "TEST_CASE("];
 
-/// A file of the base that the work has changed or removed.
+/// A file that the work has changed, removed or added.
+#[derive(Debug, Default)]
 struct Edited {
     path: String,
-    /// Its text on the base.
-    text: String,
+    /// Its text on the base, and now.
+    was: String,
+    is: String,
     is_opened: bool,
     is_test: bool,
 }
 
+/// What the work has edited.
+#[derive(Debug, Default)]
+struct Edits {
+    files: Vec<Edited>,
+    /// The module of Go at the root of the base.
+    module: Option<String>,
+}
+
 impl Sitting<'_> {
-    /// Passes over what tests fell short by that were in files which the task opens, with a note each; names the flag of what is left.
+    /// Passes over what tests fell short by that files which the task opens have lost, with a note each; names the flag of what is left.
     pub(super) async fn excuse(
         &self,
         shortfalls: Vec<Shortfall>,
         tree: &TreeId,
         record: &mut Record,
     ) -> Result<(), Early> {
-        let edited = self.edited(tree).await?;
-        let (mut left, mut flags) = (Vec::new(), BTreeSet::new());
+        let edits = self.edits(tree).await?;
+        let (mut left, mut flags) = (Vec::new(), Vec::new());
         for short in shortfalls {
-            if short.gone.is_within(edited.iter().filter(|file| file.is_opened)) {
+            if edits.explain(&short.gone) {
                 record.notes.push(format!("allow_edit: {short}"));
                 continue;
             }
-            let closed = edited.iter().filter(|file| !file.is_opened && short.gone.may_be_in(file));
-            flags.extend(closed.filter_map(|file| HeldBack::new(&file.path, "changed", "").flag));
+            flags.extend(edits.closed(&short.gone).filter_map(|file| HeldBack::new(&file.path, "changed", "").flag));
             left.push(short.to_string());
         }
         if left.is_empty() {
             return Ok(());
         }
-        let flags: Vec<String> = flags.into_iter().take(NAMED).collect();
+        flags.sort();
+        flags.dedup();
+        flags.truncate(NAMED);
         if !flags.is_empty() {
             left.push(format!("where the task moves, renames or removes these tests: {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
     }
 
-    async fn edited(&self, tree: &TreeId) -> Result<Vec<Edited>, TreesFault> {
-        let (trees, policy, base) = (&self.site.trees, &self.gate.policy, self.gate.base());
-        let mut edited = Vec::new();
-        let changes = trees.changes(base, tree, self.stop).await?;
-        let of_the_base = |kind: &ChangeKind| matches!(kind, ChangeKind::Modified | ChangeKind::Removed);
-        for change in changes.into_iter().filter(|change| of_the_base(&change.kind)).take(MOST) {
-            let text = match trees.read(base, &change.path, LARGEST, self.stop).await {
-                Ok(bytes) => String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned(),
-                Err(TreesFault::TooLarge { .. }) => String::new(),
-                Err(fault) => return Err(fault),
-            };
-            let is_opened = policy.is_opened(&change.path);
-            let is_test = policy.is_test(&change.path) || (inside::may_have(&change.path) && has_tests(&text));
-            edited.push(Edited { path: change.path, text, is_opened, is_test });
+    async fn edits(&self, tree: &TreeId) -> Result<Edits, TreesFault> {
+        let (policy, base) = (&self.gate.policy, self.gate.base());
+        let mut edits = Edits::default();
+        let manifest = self.text(base, "go.mod").await?;
+        let named = manifest.lines().find_map(|line| line.strip_prefix("module "));
+        edits.module = named.map(|module| module.trim().to_owned());
+        for change in self.site.trees.changes(base, tree, self.stop).await?.into_iter().take(MOST) {
+            let (was, is) = (self.text(base, &change.path).await?, self.text(tree, &change.path).await?);
+            let may_test = inside::may_have(&change.path) || Policy::looks_like_a_test(&change.path);
+            let is_test = policy.is_test(&change.path) || (may_test && (has_tests(&was) || has_tests(&is)));
+            edits.files.push(Edited { is_opened: policy.is_opened(&change.path), path: change.path, was, is, is_test });
         }
-        Ok(edited)
-    }
-}
-
-impl Gone {
-    /// Whether all of it was in these files.
-    fn is_within<'e>(&self, files: impl Iterator<Item = &'e Edited> + Clone) -> bool {
-        match self {
-            Self::Tests(names) => names.iter().all(|name| files.clone().any(|file| has_test(&file.text, name))),
-            Self::Packages(names) => names.iter().all(|name| files.clone().any(|file| is_of_package(file, name))),
-            Self::Count => files.clone().any(|file| file.is_test),
-            Self::Nothing => false,
-        }
+        Ok(edits)
     }
 
-    /// Whether some of it was in a file.
-    fn may_be_in(&self, file: &Edited) -> bool {
-        match self {
-            Self::Tests(names) => names.iter().any(|name| has_test(&file.text, name)),
-            Self::Packages(names) => names.iter().any(|name| is_of_package(file, name)),
-            Self::Count => file.is_test || has_tests(&file.text),
-            Self::Nothing => false,
+    /// The text of a file; none where it is not there or too large.
+    async fn text(&self, tree: &TreeId, path: &str) -> Result<String, TreesFault> {
+        match self.site.trees.read(tree, path, LARGEST, self.stop).await {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()),
+            Err(TreesFault::TooLarge { .. }) => Ok(String::new()),
+            Err(fault) => Err(fault),
         }
     }
 }
 
-fn has_tests(text: &str) -> bool {
-    SIGNS.iter().any(|sign| text.contains(sign))
-}
+impl Edits {
+    fn opened(&self) -> impl Iterator<Item = &Edited> {
+        self.files.iter().filter(|file| file.is_opened)
+    }
 
-/// Whether a text has a test of this name, behind the suite that reports put before it and without the parameters behind it.
-fn has_test(text: &str, name: &str) -> bool {
-    let plain = name.split(['[', '(']).next().unwrap_or(name).trim_end();
-    let last = plain.rsplit([' ', ':', '.', '/']).next().unwrap_or(plain);
-    text.contains(plain) || has_name(text, last)
-}
+    /// Whether the files that the task opens have lost all of this.
+    fn explain(&self, gone: &Gone) -> bool {
+        match gone {
+            Gone::Tests(names) => names.iter().all(|name| self.explain_name(name, names)),
+            Gone::Packages(names) => {
+                let has_lost = |file: &&Edited| file.is_test && lost(&file.was, &file.is) > 0;
+                names.iter().all(|name| self.opened().filter(has_lost).any(|file| self.is_of_package(file, name)))
+            }
+            Gone::Count(number) => {
+                let lost: u64 = self.opened().filter(|file| file.is_test).map(|file| lost(&file.was, &file.is)).sum();
+                let gained: u64 =
+                    self.files.iter().filter(|file| file.is_test).map(|file| gained(&file.was, &file.is)).sum();
+                *number <= lost.saturating_sub(gained)
+            }
+            Gone::Nothing => false,
+        }
+    }
 
-/// Whether a file has tests of a package of Go.
-fn is_of_package(file: &Edited, package: &str) -> bool {
-    let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    file.is_test && (folder.is_empty() || package == folder || package.ends_with(&format!("/{folder}")))
+    /// Whether opened files have lost a test, and as many as have its name.
+    fn explain_name(&self, name: &str, all: &BTreeSet<String>) -> bool {
+        let has_lost = |file: &&Edited| has_lost(&file.was, &file.is, name);
+        let number: u64 = self.opened().filter(has_lost).map(|file| lost(&file.was, &file.is).max(1)).sum();
+        number >= all.iter().filter(|other| is_called_alike(other, name)).count() as u64
+    }
+
+    /// The files that the task does not open and that some of this may be in.
+    fn closed<'e>(&'e self, gone: &'e Gone) -> impl Iterator<Item = &'e Edited> {
+        let may_have = move |file: &&Edited| match gone {
+            Gone::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
+            Gone::Packages(names) => names.iter().any(|name| file.is_test && self.is_of_package(file, name)),
+            Gone::Count(_) => has_tests(&file.was) || (file.is_test && !file.was.is_empty()),
+            Gone::Nothing => false,
+        };
+        self.files.iter().filter(|file| !file.is_opened).filter(may_have)
+    }
+
+    /// Whether a file is in the folder of a package of Go.
+    fn is_of_package(&self, file: &Edited, package: &str) -> bool {
+        match file.path.rsplit_once('/') {
+            Some((folder, _)) => package == folder || package.ends_with(&format!("/{folder}")),
+            None => self.module.as_deref().is_none_or(|module| module == package),
+        }
+    }
 }

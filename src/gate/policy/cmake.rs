@@ -1,8 +1,9 @@
 //! Sources of test programs that CMake builds, by the commands of `CMakeLists.txt`.
 
 use super::Base;
-use super::named::{LONGEST, inside};
+use super::named::{inside, text};
 use crate::gate::names::name_of;
+use crate::gate::signs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Commands that say which targets are tests.
@@ -10,8 +11,6 @@ const TESTS: &[&str] =
     &["add_test", "gtest_discover_tests", "catch_discover_tests", "doctest_discover_tests", "gtest_add_tests"];
 /// Commands that name a target and its sources.
 const TARGETS: &[&str] = &["add_executable", "add_library", "target_sources"];
-/// Signs that a source is a test program's own and no part of the product.
-const OWN: &[&str] = &["int main(", "TEST(", "TEST_F(", "TEST_CASE(", "BOOST_AUTO_TEST"];
 
 /// The files of the base that only test programs have, and that begin them.
 pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
@@ -31,12 +30,7 @@ pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) 
     let (tests, product): (Vec<_>, Vec<_>) = sources.into_iter().partition(|(target, _)| tested.contains(target));
     let product: BTreeSet<String> = product.into_iter().flat_map(|(_, files)| files).collect();
     let own = tests.into_iter().flat_map(|(_, files)| files).filter(|file| !product.contains(file));
-    own.filter(|file| text(file, read).is_some_and(|text| OWN.iter().any(|sign| text.contains(sign)))).collect()
-}
-
-fn text(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Option<String> {
-    let bytes = read(path).filter(|bytes| bytes.len() <= LONGEST)?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    own.filter(|file| text(file, read).is_some_and(|text| signs::has(&text, signs::OF_C))).collect()
 }
 
 /// Each command with its words, without comments.

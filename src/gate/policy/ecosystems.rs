@@ -20,7 +20,8 @@ const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'s
     Steers { ecosystem, why, globs }
 }
 
-const TESTS: &str = "it steers the tests";
+/// Why what configures the tests is protected.
+pub(super) const TESTS: &str = "it steers the tests";
 const CHECKS: &str = "it steers the checks";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 const BUILDS: &str = "it steers how everything is built";
@@ -54,7 +55,7 @@ pub(super) const STEERS: &[Steers] = &[
     steers("environment", TOOLCHAIN, &["{.,}mise{.*,}.toml", ".tool-versions", "/.sdkmanrc"]),
 
     steers("Python", TESTS, &[
-        "conftest.py", "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
+        "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
         ".testr.conf", ".stestr.conf", "hatch.toml",
     ]),
     steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "**/{site,dist}-packages/*.pth"]),
@@ -152,8 +153,11 @@ pub(super) const SHADOWS: &[&str] = &[
 /// Why they are protected.
 pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
 
-/// Why nothing may stand in the place of a program.
-pub(super) const STANDS_IN: &str = "it would stand in for a program of the gate";
+/// Why nothing may be new that commands of the gate read where it is there.
+pub(super) const READS: &str =
+    "commands of the gate would read it: give it another name, or open it with `--allow-edit`";
+/// What mends a name that stands in for something.
+pub(super) const CURE: &str = "give it another name, or open it with `--allow-edit`";
 
 /// Why no header may be new.
 pub(super) const HEADER: &str = "it would stand in for a header of the system";

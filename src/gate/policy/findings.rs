@@ -1,7 +1,7 @@
 //! What of the changes to a base is not allowed, and what of it people are told.
 
 use super::change::{Change, ChangeKind, Side};
-use super::ecosystems::{self, SHADOWED, TEST};
+use super::ecosystems::{SHADOWED, TEST};
 use super::{Frozen, Policy, loaded, manifest, named, unused, vendored};
 use crate::gate::names::name_of;
 use crate::verdict::Finding;
@@ -32,8 +32,8 @@ impl Policy {
             } else if !self.opened.fit(path) && *kind != ChangeKind::Removed {
                 let text = contents(path, Side::Candidate);
                 let is_new = *kind == ChangeKind::Added;
-                let loads = is_new && text.as_ref().is_some_and(|text| loaded::loads_plugins(path, text));
-                findings.extend(loads.then(|| finding(loaded::LOADS.into())));
+                let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
+                findings.extend(why.map(|why| finding(why.into())));
                 findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
             }
         }
@@ -49,48 +49,10 @@ impl Policy {
         }
         let behind = || found.behind(path, |other| gone.contains(other)).filter(|_| *kind == ChangeKind::Added);
         let nearer = || behind().map(|other| format!("it would be found before `{other}`"));
-        stand_ins.forbid(path).map(ToOwned::to_owned).or_else(nearer)
+        stand_ins.forbid(path, *kind == ChangeKind::Added).or_else(nearer)
     }
 
-    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
-    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
-        let mut notes = Vec::new();
-        for Change { path, kind } in changes {
-            let is_judged = manifest::is_one(path) || crate::gate::locks::reads(path);
-            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
-            if self.opened.fit(path) && is_protected {
-                notes.push(format!("allow_edit: {path} {}", kind.word()));
-            } else if self.rule(path).is_none() {
-                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
-                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
-            }
-        }
-        notes
-    }
-
-    /// What these changes do to the configuration of tools that no command of the base names: a line each.
-    pub fn unused_notes(
-        &self,
-        changes: &[Change],
-        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
-    ) -> Vec<String> {
-        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
-        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
-            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
-            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
-            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
-                let told = self.in_manifest(path, *kind, &mut contents);
-                let of_section = |told: &String| {
-                    let tool = unused::of_section(unused, told)?;
-                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
-                };
-                notes.extend(told.iter().filter_map(of_section));
-            }
-        }
-        notes
-    }
-
-    fn in_manifest(
+    pub(super) fn in_manifest(
         &self,
         path: &str,
         kind: ChangeKind,

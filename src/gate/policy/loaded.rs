@@ -1,6 +1,7 @@
 //! What runners load beside the tests: plugins and files that a command or a configuration of the base names. They judge as the tests do.
 
 use super::Base;
+use super::ecosystems::TESTS;
 use super::named::{self, inside};
 use super::shadows::is_pytest_file;
 use crate::lane::Lane;
@@ -10,6 +11,33 @@ use std::collections::BTreeSet;
 pub(super) const LOADED: &str = "what runs the tests loads it";
 /// Why a new test may not load any.
 pub(super) const LOADS: &str = "it loads plugins into the tests' runner";
+/// The file that gives fixtures to the tests of its folder.
+pub(super) const CONFTEST: &str = "conftest.py";
+/// Signs that such a file does more than that: hooks, plugins, changes of modules, fixtures that no test asks for.
+const MORE_THAN_FIXTURES: &[&str] = &[
+    "pytest_",
+    "_pytest",
+    "hook",
+    "autouse",
+    "setattr",
+    "import_module",
+    "importlib",
+    "builtins",
+    "globals(",
+    "exec(",
+    "eval(",
+    "__",
+    "atexit",
+    "_exit",
+    "sys.",
+    "import sys",
+    "from sys",
+    "*",
+    "unittest",
+    "monkeypatch",
+    "gc.",
+    "ctypes",
+];
 /// The word by which a module of Python does so.
 const PLUGINS: &str = "pytest_plugins";
 /// Options that are followed by what is loaded.
@@ -47,7 +75,7 @@ pub(super) fn by_runners(
     let may_say = |path: &&String| {
         let name = super::name_of(path);
         let configures = CONFIGURE.iter().any(|start| name.starts_with(start));
-        configures || OPTIONAL.contains(&name) || name == "conftest.py" || is_pytest_file(name)
+        configures || OPTIONAL.contains(&name) || name == CONFTEST || is_pytest_file(name)
     };
     for path in base.0.iter().filter(may_say).take(MOST) {
         let Some(bytes) = read(path).filter(|bytes| bytes.len() <= named::LONGEST) else { continue };
@@ -64,9 +92,19 @@ pub(super) fn by_runners(
     found
 }
 
-/// Whether a new file of tests loads plugins.
-pub(super) fn loads_plugins(path: &str, text: &[u8]) -> bool {
-    is_pytest_file(super::name_of(path)) && String::from_utf8_lossy(text).contains(PLUGINS)
+/// Whether pytest loads a file by its name.
+pub(super) fn is_loaded_by_pytest(path: &str) -> bool {
+    let name = super::name_of(path);
+    name == CONFTEST || is_pytest_file(name)
+}
+
+/// Why a new file of tests may not be, by its text: it loads plugins, or it does more than to give fixtures to the tests of its folder.
+pub(super) fn steers(path: &str, text: &[u8]) -> Option<&'static str> {
+    let text = String::from_utf8_lossy(text);
+    match super::name_of(path) {
+        CONFTEST => MORE_THAN_FIXTURES.iter().any(|sign| text.contains(sign)).then_some(TESTS),
+        name => (is_pytest_file(name) && text.contains(PLUGINS)).then_some(LOADS),
+    }
 }
 
 /// What follows such an option. `-p` and `-r` mean much else to other programs.

@@ -2,7 +2,7 @@
 //! import it and its name or place says that it helps checks. And data of the base that its tests name, whose change is noted.
 
 use super::Base;
-use super::named::{LONGEST, inside, is_script, is_source};
+use super::named::{inside, is_script, is_source, text};
 use crate::gate::names::name_of;
 use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,11 +94,6 @@ fn by_product(
         }
     }
     found
-}
-
-fn text(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Option<String> {
-    let bytes = read(path).filter(|bytes| bytes.len() <= LONGEST)?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The files of the base that a source imports.

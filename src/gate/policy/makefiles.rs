@@ -1,8 +1,11 @@
-//! Makefiles: what they include, and which targets the gate asks for.
+//! Makefiles: what they include, and where a file would be taken for a target that the gate asks for.
 
-use super::named::{inside, words};
+use super::named::{inside, is_source, words};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The deepest nesting of variables that is followed.
+const DEEPEST: usize = 8;
 
 /// Whether a file is read by `make`.
 pub(super) fn is_makefile(path: &str) -> bool {
@@ -20,67 +23,268 @@ pub(super) fn patterns(path: &str, text: &str) -> Vec<String> {
 }
 
 fn included_words(path: &str, text: &str) -> impl Iterator<Item = String> {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let lines = text.lines().filter(|_| is_makefile(path)).filter_map(|line| {
-        let line = line.trim_start().trim_start_matches(['-', 's']);
-        line.strip_prefix("include ")
-    });
+    let lines = text.lines().filter(|_| is_makefile(path)).filter_map(include);
     let split = |c: char| c.is_whitespace() || "()".contains(c);
     let names = lines.flat_map(move |line| line.split(split)).filter(|name| !name.contains(['$', '%', '#']));
-    names.filter(|name| !name.is_empty()).filter_map(|name| inside(folder, name)).collect::<Vec<_>>().into_iter()
+    names
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| inside(folder_of(path), name))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
-/// The targets that the gate's commands make, with what they need, as paths. Left out are those that are phony, and those with an
-/// ending or a folder: generated files may be kept.
-pub(super) fn targets(texts: &[(String, String)]) -> BTreeSet<String> {
-    let asked: BTreeSet<&str> =
-        texts.iter().filter(|(path, _)| !is_makefile(path)).flat_map(|(_, text)| words(text)).collect();
-    let mut found = BTreeSet::new();
-    if !["make", "gmake"].iter().any(|program| asked.contains(program)) {
+/// What follows `include` in a line.
+fn include(line: &str) -> Option<&str> {
+    line.trim_start().trim_start_matches(['-', 's']).strip_prefix("include ")
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The targets that the gate's commands make, with what they need: each path with the name of its target. A path may have a `%`, as in a
+/// pattern of `make`. Left out are phony targets, and sources that a rule generates: people read those like any code.
+pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
+    let starts_make = |word: &&str| matches!(name_of(word), "make" | "gmake" | "MAKE");
+    let (made, others): (Vec<_>, Vec<_>) = texts.iter().partition(|(path, _)| is_makefile(path));
+    let mut asked: BTreeSet<&str> = others.iter().flat_map(|(_, text)| words(text)).collect();
+    let mut found = BTreeMap::new();
+    if !asked.iter().any(|word| starts_make(word)) {
         return found;
     }
-    for (path, text) in texts.iter().filter(|(path, _)| is_makefile(path)) {
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let rules = rules(text);
-        let own = asked.iter().filter(|name| rules.contains_key(**name)).copied();
-        let mut open: Vec<&str> = own.collect();
-        open.extend(first(text).filter(|_| open.is_empty()));
-        let (mut seen, phony) = (BTreeSet::new(), rules.get(".PHONY").cloned().unwrap_or_default());
-        while let Some(target) = open.pop() {
-            if seen.insert(target) {
-                open.extend(rules.get(target).into_iter().flatten().filter(|name| rules.contains_key(**name)));
+    let recipes = made.iter().flat_map(|(_, text)| text.lines()).map(words);
+    asked.extend(recipes.filter(|words| words.iter().any(starts_make)).flatten());
+    let mut seen = BTreeSet::new();
+    let is_part = |path: &str| path.ends_with(".mk");
+    let (parts, wholes): (Vec<_>, Vec<_>) = made.iter().copied().partition(|(path, _)| is_part(path));
+    for (path, text) in wholes.into_iter().chain(parts) {
+        if is_part(path) && seen.contains(path) {
+            continue;
+        }
+        let rules = Rules::of(&with_included(path, text, &made, &mut seen));
+        let folders = [folder_of(path), ""].into_iter().take(if is_part(path) { 2 } else { 1 });
+        for (folder, target) in folders.flat_map(|folder| rules.made(&asked).into_iter().map(move |it| (folder, it))) {
+            // `make` compares a pattern without a folder with the name alone.
+            let is_anywhere = target.contains('%') && !target.contains('/');
+            let place = if is_anywhere { Some(target.clone()) } else { inside(folder, &target) };
+            found.extend(place.map(|place| (place, target)));
+        }
+    }
+    found
+}
+
+/// Whether a path is one of a target, which may be a pattern.
+pub(super) fn fits(target: &str, path: &str) -> bool {
+    let Some((start, end)) = target.split_once('%') else { return target == path };
+    let path = if target.contains('/') { path } else { name_of(path) };
+    path.len() > start.len() + end.len() && path.starts_with(start) && path.ends_with(end)
+}
+
+/// A Makefile with the text of what it includes, which is listed: of all `*.mk` where a name is not plain.
+fn with_included(path: &str, text: &str, made: &[&(String, String)], listed: &mut BTreeSet<String>) -> String {
+    let (mut whole, mut seen) = (text.to_owned(), BTreeSet::from([path.to_owned()]));
+    let mut open = vec![(path.to_owned(), text.to_owned())];
+    while let Some((path, text)) = open.pop() {
+        let names = included(&path, &text);
+        let is_unclear = text.lines().filter_map(include).any(|line| line.contains(['$', '*', '?', '[']));
+        for (other, text) in made.iter().copied() {
+            let is_meant = names.contains(other) || (is_unclear && other.ends_with(".mk"));
+            if is_meant && seen.insert(other.clone()) {
+                whole = format!("{whole}\n{text}");
+                open.push((other.clone(), text.clone()));
             }
         }
-        let is_plain = |target: &&str| !phony.contains(target) && !target.contains(['/', '.', '$', '%', '*']);
-        found.extend(seen.into_iter().filter(is_plain).filter_map(|target| inside(folder, target)));
     }
-    found
+    listed.extend(seen);
+    whole
 }
 
-/// The first target of a Makefile, which is made where none is asked for.
-fn first(text: &str) -> Option<&str> {
-    text.lines()
-        .filter_map(rule)
-        .flat_map(|(targets, _)| targets.split_whitespace())
-        .find(|name| !name.starts_with('.'))
+/// A rule of one target.
+#[derive(Debug, Default)]
+struct Rule {
+    needs: BTreeSet<String>,
+    recipe: String,
 }
 
-/// What each target needs.
-fn rules(text: &str) -> BTreeMap<&str, BTreeSet<&str>> {
-    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (targets, needs) in text.lines().filter_map(rule) {
-        for target in targets.split_whitespace() {
-            found.entry(target).or_default().extend(needs.split_whitespace().filter(|need| *need != "|"));
+/// The rules of a Makefile.
+#[derive(Debug, Default)]
+struct Rules {
+    by_target: BTreeMap<String, Rule>,
+    /// The target that is made where none is asked for.
+    first: Option<String>,
+}
+
+impl Rules {
+    fn of(text: &str) -> Self {
+        let text = text.replace("\\\n", " ");
+        let variables = variables(&text);
+        let (mut rules, mut current) = (Self::default(), Vec::<String>::new());
+        for line in text.lines() {
+            if let Some(command) = line.strip_prefix('\t') {
+                for target in &current {
+                    let recipe = &mut rules.by_target.entry(target.clone()).or_default().recipe;
+                    recipe.push_str(command);
+                    recipe.push('\n');
+                }
+                continue;
+            }
+            let Some((targets, needs, command)) = rule(line) else { continue };
+            // `objects: %.o: %.c`: where the objects are not known, their pattern is.
+            let (pattern, needs) =
+                needs.split_once(':').map_or((None, needs), |(pattern, needs)| (Some(pattern), needs));
+            let names = |text: &str| split(&expanded(text, &variables, 0));
+            current = names(targets);
+            if current.is_empty() {
+                current = pattern.map(names).unwrap_or_default();
+            }
+            let plain = |name: &&String| !name.starts_with('.') && !name.contains('%');
+            rules.first = rules.first.or_else(|| current.iter().find(plain).cloned());
+            for target in &current {
+                let rule = rules.by_target.entry(target.clone()).or_default();
+                rule.needs.extend(names(needs).into_iter().filter(|need| need != "|"));
+                rule.recipe.push_str(command);
+            }
         }
+        rules
+    }
+
+    /// The targets that are made where these words ask for some: those of the words, the first, and what they need. All patterns are among them.
+    fn made(&self, asked: &BTreeSet<&str>) -> BTreeSet<String> {
+        let is_asked = |name: &&String| asked.contains(name.as_str()) || name.contains('%');
+        let mut open: Vec<&String> = self.by_target.keys().filter(is_asked).chain(&self.first).collect();
+        let mut seen: BTreeSet<&String> = BTreeSet::new();
+        while let Some(target) = open.pop() {
+            if seen.insert(target) {
+                open.extend(self.by_target.get(target).into_iter().flat_map(|rule| &rule.needs));
+            }
+        }
+        let phony = self.by_target.get(".PHONY").map(|rule| &rule.needs);
+        let is_phony = |name: &String| phony.is_some_and(|phony| phony.contains(name));
+        let has_rule = |(name, rule): &(&&String, &Rule)| {
+            let is_generated = is_source(name) && (rule.recipe.contains("$@") || rule.recipe.contains(name.as_str()));
+            !is_generated && !name.starts_with('.') && !name.contains(['$', '*']) && name.as_str() != "%"
+        };
+        let rules = seen.iter().filter_map(|name| Some((name, self.by_target.get(*name)?)));
+        rules.filter(has_rule).map(|(name, _)| (*name).clone()).filter(|name| !is_phony(name)).collect()
+    }
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split_whitespace().map(ToOwned::to_owned).collect()
+}
+
+/// The targets, needs and first command of a line, where it is a rule.
+fn rule(line: &str) -> Option<(&str, &str, &str)> {
+    let line = line.split('#').next().filter(|line| !line.starts_with(' '))?;
+    let (line, command) = line.split_once(';').unwrap_or((line, ""));
+    let colon = outside_calls(line).find(|(_, c)| *c == ':')?.0;
+    let (targets, needs) = (&line[..colon], line[colon + 1..].trim_start_matches(':'));
+    let is_variable = outside_calls(targets).chain(outside_calls(needs)).any(|(_, c)| c == '=');
+    (!is_variable).then_some((targets, needs, command))
+}
+
+/// The characters of a line that are in no `$(…)`.
+fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut depth = 0_usize;
+    line.char_indices().filter(move |(_, c)| {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// The variables of a Makefile, with all that is ever put into each.
+fn variables(text: &str) -> BTreeMap<&str, String> {
+    let mut found: BTreeMap<&str, String> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('\t')) {
+        let Some((name, value)) = line.split_once('=') else { continue };
+        let name = name.trim_end_matches([':', '?', '+', '!']).split_whitespace().next_back().unwrap_or_default();
+        let all = found.entry(name).or_default();
+        all.push(' ');
+        all.push_str(value.split('#').next().unwrap_or_default());
     }
     found
 }
 
-/// The targets and needs of a line, where it is a rule.
-fn rule(line: &str) -> Option<(&str, &str)> {
-    let line = line.split('#').next().filter(|line| !line.starts_with(['\t', ' ']))?;
-    let (targets, needs) = line.split_once(':')?;
-    let needs = needs.trim_start_matches(':');
-    let is_variable = targets.contains('=') || needs.trim_start().starts_with('=') || needs.contains('=');
-    (!is_variable).then(|| (targets, needs.split(';').next().unwrap_or_default()))
+/// A text with the values of its variables. What a function makes of names is a pattern with a `%`, where it is known at all.
+fn expanded(text: &str, variables: &BTreeMap<&str, String>, depth: usize) -> String {
+    let (mut whole, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find(['$']) {
+        whole.push_str(&rest[..start]);
+        rest = &rest[start + 1..];
+        let Some(open) = rest.chars().next() else { break };
+        if !matches!(open, '(' | '{') {
+            rest = &rest[open.len_utf8()..];
+            continue;
+        }
+        let end = outside_calls(rest).next().map_or(rest.len(), |(end, _)| end);
+        let inside = rest.get(1..end).unwrap_or_default();
+        if depth < DEEPEST {
+            whole.push_str(&value(inside, variables, depth + 1));
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    whole + rest
+}
+
+/// What is in the place of `$(call)`.
+fn value(call: &str, variables: &BTreeMap<&str, String>, depth: usize) -> String {
+    let (function, arguments) = call.split_once(' ').unwrap_or((call, ""));
+    let argument = |number: usize| {
+        let part = arguments.split(',').nth(number).unwrap_or_default();
+        expanded(part.trim(), variables, depth)
+    };
+    match function {
+        "patsubst" => argument(1),
+        "addprefix" => argument(0) + "%",
+        "addsuffix" => format!("%{}", argument(0)),
+        "sort" | "strip" => expanded(arguments, variables, depth),
+        name => match name.split_once(':').and_then(|(_, ends)| ends.split_once('=')) {
+            Some((_, end)) if end.contains('%') => end.to_owned(),
+            Some((_, end)) => format!("%{end}"),
+            None => variables.get(call).map_or(String::new(), |value| expanded(value, variables, depth)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(makefile: &str, command: &str) -> Vec<String> {
+        let texts = [("", command), ("sub/Makefile", makefile), ("sub/mk/more.mk", "more:\n\t./more\n.PHONY: quiet\n")];
+        targets(&texts.map(|(path, text)| (path.to_owned(), text.to_owned()))).into_keys().collect()
+    }
+
+    #[test]
+    fn targets_are_found_by_what_is_asked_for_needed_or_first() {
+        let chain =
+            "all: one \\\n  two\none: ; ./one\ntwo three: \n\t./two\nlint::\n\t./lint\n.PHONY: all \\\n  quiet\n";
+        assert_eq!(found(chain, "make"), ["more", "sub/mk/more", "sub/one", "sub/two"]);
+        assert_eq!(
+            found(chain, "cd sub && make lint three"),
+            ["more", "sub/lint", "sub/mk/more", "sub/one", "sub/three", "sub/two"]
+        );
+        assert_eq!(found(chain, "cargo test"), [""; 0]);
+        let again = "test:\n\t$(MAKE) -s unit\nunit:\n\t./unit\nother:\n\t./other\n.PHONY: test\n";
+        assert_eq!(found(again, "make test"), ["more", "sub/mk/more", "sub/unit"]);
+        let included = "include mk/more.mk\ncheck: more quiet\nquiet:\n\t./quiet\n.PHONY: check\n";
+        assert!(found(included, "make check").contains(&"sub/more".to_owned()));
+        assert!(!found(included, "make check").contains(&"sub/quiet".to_owned()));
+    }
+
+    #[test]
+    fn targets_are_found_behind_variables_and_what_a_rule_builds_is_one_unless_it_is_a_source() {
+        let built = "B = build\nTESTS := $(patsubst t/%.c,$(B)/%,$(wildcard t/*.c))\nOBJ = $(SRC:.c=.o)\nSTEPS = unit\nSTEPS += more\n\
+                     check: $(TESTS) $(STEPS) report.txt gen.c run.sh\n$(B)/%: t/%.c\n\tcc -o $@ $<\n$(OBJ): %.o: %.c\n\tcc -c $<\n\
+                     $(STEPS):\n\t./run $@\nreport.txt:\n\t./run > $@\ngen.c: gen.y\n\tbison -o $@ $<\nrun.sh:\n\t./run\n.PHONY: check\n";
+        let wanted =
+            ["%.o", "more", "sub/build/%", "sub/mk/more", "sub/more", "sub/report.txt", "sub/run.sh", "sub/unit"];
+        assert_eq!(found(built, "make check"), wanted);
+        assert!(fits("sub/build/%", "sub/build/a") && fits("%.o", "src/a.o") && fits("unit", "unit"));
+        assert!(!fits("sub/build/%", "build/a") && !fits("%.o", "src/a.c") && !fits("unit", "unit/a"));
+    }
 }

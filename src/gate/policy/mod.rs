@@ -17,6 +17,8 @@ mod makefiles;
 mod manifest;
 mod named;
 mod nearer;
+mod notes;
+mod reached;
 mod shadows;
 mod stand_ins;
 mod table;
@@ -24,14 +26,14 @@ mod tests_named;
 mod unused;
 mod vendored;
 
-use crate::gate::names::name_of;
+use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub use change::{Change, ChangeKind, Side};
 use declares::Declared;
 pub(super) use ecosystems::HOOKS;
-use ecosystems::{SHADOWED, STANDS_IN, TEST};
+use ecosystems::{READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::Helpers;
 use nearer::Found;
 use serde::{Deserialize, Serialize};
@@ -127,10 +129,11 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = tests_named::patterns(&base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
-        let unused = unused::tools(lanes, &base, named.keys(), read);
+        let reached = reached::texts(lanes, &base, named.keys(), read);
+        let unused = unused::tools(lanes, &base, &reached, read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
-        let stand_ins = StandIns::of(lanes, &base, &named, read);
+        let stand_ins = StandIns::of(lanes, &base, &reached, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         let is_free = |why: &str| why == named::WORK || why == named::SOURCED;
         rules.extend(
@@ -143,7 +146,7 @@ impl Policy {
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
-        rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), STANDS_IN)));
+        rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), READS)));
         let scripts = named.iter().filter(|(_, why)| !is_free(why)).map(|(path, _)| path);
         let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
         let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), &base, &tests, read);
@@ -158,7 +161,10 @@ impl Policy {
         let declared = Declared::of(&base, &tests, read);
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
         let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));
-        let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
+        let folders: BTreeSet<String> =
+            base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
+        let conftest = |folder: &str| rule(&exactly(&joined(folder, loaded::CONFTEST)), TESTS);
+        rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
         let frozen = Frozen {
             rules,
@@ -206,7 +212,7 @@ impl Policy {
 
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
-        manifest::is_one(path) || shadows::is_pytest_file(name_of(path)) || Declared::reads(path)
+        manifest::is_one(path) || loaded::is_loaded_by_pytest(path) || Declared::reads(path)
     }
 
     /// Whether a path is that of a manifest, of which some may change and some may not.
@@ -249,9 +255,18 @@ impl Policy {
         self.protection.closed_rule(path).is_some_and(is_a_test)
     }
 
+    /// Returns whether a path has the name of a test.
+    pub fn looks_like_a_test(path: &str) -> bool {
+        tests_named::is_named(path)
+    }
+
     /// Why a link may not be new at a path, if it may not.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
-        (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
+        match () {
+            () if self.opened.fit(path) => None,
+            () if name_of(path) == loaded::CONFTEST => Some(TESTS),
+            () => self.frozen.packages.contains(path).then_some(vendored::LINKED),
+        }
     }
 
     /// The files that a room pins among these protected ones: all of them, unless they are too many.

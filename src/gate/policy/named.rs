@@ -57,7 +57,7 @@ const SOURCES: &[&str] = &[
 ];
 /// Programs that run the file they are given.
 #[rustfmt::skip]
-const RUNNERS: &[&str] = &[
+pub(super) const RUNNERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "source", ".", "exec", "node", "deno", "bun", "tsx", "ts-node", "python", "python3", "ruby", "perl", "php",
     "env", "command", "time", "sudo", "@", "-", "npx", "uv", "run", "poetry", "pipenv",
 ];
@@ -124,8 +124,7 @@ pub(super) fn by_lanes(
         }
     }
     for script in scripts {
-        let Some(text) = read(&script).filter(|bytes| bytes.len() <= LONGEST) else { continue };
-        let text = String::from_utf8_lossy(&text);
+        let Some(text) = text(&script, read) else { continue };
         for path in run_by(&script, &text, base) {
             let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
             let why = if is_library() { SOURCED } else { RUN };
@@ -243,6 +242,12 @@ fn looks(command: &str) -> bool {
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The text of a file of the base, unless it is too long.
+pub(super) fn text(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Option<String> {
+    let bytes = read(path).filter(|bytes| bytes.len() <= LONGEST)?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 pub(super) fn is_source(word: &str) -> bool {

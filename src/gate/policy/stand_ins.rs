@@ -2,9 +2,9 @@
 //! that is read where it is there, a header.
 
 use super::Base;
-use super::ecosystems::{HEADER, STANDS_IN};
+use super::ecosystems::{CURE, HEADER, READS};
 use super::makefiles::{self, is_makefile};
-use super::named::{LONGEST, inside, words};
+use super::named::{inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
@@ -39,10 +39,12 @@ const MOST_FOLDERS: usize = 32;
 /// Where nothing may be new.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StandIns {
-    /// Files and links.
-    files: BTreeSet<String>,
-    /// Files, links and folders: targets that `make` makes unless something of their name is there.
-    targets: BTreeSet<String>,
+    /// Files and links that would be run, each with the name of the program.
+    programs: BTreeMap<String, String>,
+    /// Files and links that would be read.
+    read: BTreeSet<String>,
+    /// Files, links and folders: targets that `make` makes unless something of their name is there, each path with the target.
+    targets: BTreeMap<String, String>,
     /// Headers of the system.
     headers: BTreeSet<String>,
     /// Patterns by which Makefiles include files.
@@ -50,37 +52,50 @@ pub(super) struct StandIns {
 }
 
 impl StandIns {
-    /// For the lanes' commands, and what [`super::named::by_lanes`] found.
+    /// For the lanes' commands, and the files that these reach.
     pub(super) fn of(
         lanes: &[Lane],
         base: &Base,
-        named: &BTreeMap<String, &'static str>,
+        reached: &BTreeMap<String, String>,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
-        let texts = texts(lanes, base, named, read);
-        let mut files = files(lanes, &texts);
+        let texts = texts(lanes, base, reached, read);
+        let is_new = |path: &str| !path.is_empty() && !base.has(path) && !base.has_folder(path);
+        let mut programs = programs(lanes, &texts);
+        let read =
+            texts.iter().flat_map(|(path, text)| [makefiles::included(path, text), sourced(path, text)]).flatten();
         let mut targets = makefiles::targets(&texts);
         let folders = header_folders(&texts);
-        let mut headers: BTreeSet<String> = folders
+        let headers = folders
             .iter()
             .filter(|folder| base.has_folder(folder))
             .take(MOST_FOLDERS)
             .flat_map(|folder| HEADERS.iter().filter_map(|header| inside(folder, header)))
+            .filter(|path| is_new(path))
             .collect();
-        for places in [&mut files, &mut targets, &mut headers] {
-            places.retain(|path| !path.is_empty() && !base.has(path) && !base.has_folder(path));
-        }
+        programs.retain(|path, _| is_new(path));
+        targets.retain(|path, _| is_new(path));
+        let read = read.filter(|path| is_new(path)).collect();
         let included = texts.iter().flat_map(|(path, text)| makefiles::patterns(path, text));
         let included = included.filter(|pattern| Patterns::files(pattern).is_ok()).collect();
-        Self { files, targets, headers, included }
+        Self { programs, read, targets, headers, included }
     }
 
-    /// Why a path may not be new, if it may not.
-    pub(super) fn forbid(&self, path: &str) -> Option<&'static str> {
-        let is_target = || super::folders_of(path).chain([path]).any(|path| self.targets.contains(path));
+    /// Why a path may not be new, if it may not. `is_added` says that the base has no such file.
+    pub(super) fn forbid(&self, path: &str, is_added: bool) -> Option<String> {
+        if let Some(program) = self.programs.get(path) {
+            return Some(format!("it would stand in for the program `{program}` of the gate: {CURE}"));
+        }
+        let by_pattern = || self.targets.iter().find(|(target, _)| makefiles::fits(target, path)).filter(|_| is_added);
+        let exact = super::folders_of(path).chain([path]).find_map(|path| self.targets.get(path));
+        if let Some(target) = exact.or_else(|| by_pattern().map(|(_, target)| target)) {
+            return Some(format!(
+                "it would stand in for the target `{target}` of make, whose commands would not run: name the target in .PHONY, {CURE}"
+            ));
+        }
         match () {
-            () if self.files.contains(path) || is_target() => Some(STANDS_IN),
-            () if self.headers.contains(path) => Some(HEADER),
+            () if self.read.contains(path) => Some(READS.to_owned()),
+            () if self.headers.contains(path) => Some(HEADER.to_owned()),
             () => None,
         }
     }
@@ -90,7 +105,7 @@ impl StandIns {
 fn texts(
     lanes: &[Lane],
     base: &Base,
-    named: &BTreeMap<String, &'static str>,
+    reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<(String, String)> {
     let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
@@ -100,29 +115,32 @@ fn texts(
     for name in ["PATH", "CFLAGS", "CPPFLAGS", "CXXFLAGS"] {
         texts.extend(envs.clone().filter_map(|env| env.get(name)).map(|it| (String::new(), format!("{name}={it}"))));
     }
-    for path in named.keys().cloned().chain(builds).collect::<BTreeSet<String>>() {
-        let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
-        texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
+    for path in builds.filter(|path| !reached.contains_key(path)) {
+        texts.extend(text(&path, read).map(|text| (path, text)));
     }
+    texts.extend(reached.clone());
     texts
 }
 
-/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; for one that the
-/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile or a script reads when it is there.
-fn files(lanes: &[Lane], texts: &[(String, String)]) -> BTreeSet<String> {
+/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; or for one that the
+/// gate's scripts know, in a folder of the workspace that they put on the path.
+fn programs(lanes: &[Lane], texts: &[(String, String)]) -> BTreeMap<String, String> {
     let places = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)).flat_map(|step| {
         let program = step.program().filter(|program| !program.contains('/'));
         let folders = [Some(""), step.dir.as_deref()].into_iter().flatten();
-        program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
+        program.into_iter().flat_map(move |program| {
+            folders.clone().filter_map(move |folder| Some((inside(folder, program)?, program.to_owned())))
+        })
     });
-    let mut places: BTreeSet<String> = places.collect();
+    let mut places: BTreeMap<String, String> = places.collect();
     let on_path: BTreeSet<String> = texts.iter().flat_map(|(_, text)| on_path(text)).collect();
     let known =
         || texts.iter().flat_map(|(_, text)| words(text)).filter(|word| is_plain(word)).collect::<BTreeSet<_>>();
     let known = if on_path.is_empty() { BTreeSet::new() } else { known() };
-    places.extend(on_path.iter().flat_map(|folder| known.iter().filter_map(|word| inside(folder, word))));
-    places.extend(texts.iter().flat_map(|(path, text)| makefiles::included(path, text)));
-    places.extend(texts.iter().flat_map(|(path, text)| sourced(path, text)));
+    let known_in = |folder: &String| {
+        known.iter().filter_map(|word| Some((inside(folder, word)?, (*word).to_owned()))).collect::<Vec<_>>()
+    };
+    places.extend(on_path.iter().flat_map(known_in));
     places
 }
 

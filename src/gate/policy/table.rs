@@ -1,6 +1,6 @@
 //! The policy's table, printed for people.
 
-use super::ecosystems::{self, HEADER, REPORTED, SHADOWED, SHADOWS, STANDS_IN, TEST_FILES};
+use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES, TESTS};
 use super::stand_ins::HEADERS;
 use super::{loaded, manifest, shadows, unused, vendored};
 
@@ -22,14 +22,17 @@ pub fn table() -> String {
          as source, bytes or a compiled library | {SHADOWED} |\n\
          | Python, Node | files of the base that a command or a configuration of runners names to be loaded | {} |\n\
          | Python | `pytest_plugins` in a new test | {} |\n\
+         | Python | `conftest.py` at the root and in every folder of the base; and in a new folder one that does more than give fixtures | {TESTS} |\n\
          | Node | `node_modules` in a folder that has files of the base, where git does not ignore it | {} |\n\
          | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
          | Python | a module beside tests that has the name of one of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\
          | Node | a file without an ending beside one with it (not in `bin/`), or one whose ending is tried before that of another | it would be found before the other |\n\
          | all | files that only tests, `conftest.py`, `package.json` or the gate's scripts import, and whose names say that they help tests | {} |\n\
-         | Make | files that a pattern of `include` fits | {STANDS_IN} |\n\
-         | Make | new files and folders with the name of a target that the gate makes, unless it is phony or has an ending | {STANDS_IN} |\n\
-         | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {STANDS_IN} |\n\
+         | Make | files that a pattern of `include` fits | {READS} |\n\
+         | Make | new files and folders with the name of a target that the gate makes, or of what that needs, unless it is phony or a source that a rule \
+         generates; new files that fit a pattern of its rules | it would stand in for the target of make, whose commands would not run |\n\
+         | all | new files with the name of a program of the gate, where it would be found | it would stand in for the program of the gate |\n\
+         | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {READS} |\n\
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
          | all | a link in the place of a folder of the base that has a manifest | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n",

@@ -2,14 +2,14 @@
 
 use super::Base;
 use super::ecosystems::TEST_FILES;
-use super::named::{LONGEST, is_source};
+use super::named::{is_source, text};
 use super::{cmake, exactly, folders_of, loaded_by_tests, manifest};
 use crate::gate::names::name_of;
+use crate::gate::signs;
 use crate::workspace::pattern::{PatternError, Patterns};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-/// What a file that unittest finds by `test*.py` has, where it is one of tests.
-const OF_UNITTEST: &[&str] = &["unittest", "pytest", "def test", "doctest"];
 /// The most files that are read.
 const MOST: usize = 2000;
 
@@ -25,6 +25,13 @@ pub(super) fn patterns(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>
     Patterns::trees(globs().chain(exact.iter().map(String::as_str)))
 }
 
+/// Whether a path is that of a test by its name.
+pub(super) fn is_named(path: &str) -> bool {
+    static NAMES: LazyLock<Option<Patterns>> =
+        LazyLock::new(|| Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied()).ok());
+    NAMES.as_ref().is_some_and(|names| names.fit(path))
+}
+
 /// Files by which unittest begins: `test*.py`, of which only some have the names of others' tests.
 fn of_unittest<'b>(
     base: &'b Base,
@@ -32,11 +39,7 @@ fn of_unittest<'b>(
     read: &'b mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> impl Iterator<Item = String> + 'b {
     let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !by_name.fit(path);
-    let is_one = move |path: &&String| {
-        let text = read(path).filter(|bytes| bytes.len() <= LONGEST).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        OF_UNITTEST.iter().any(|sign| text.contains(sign))
-    };
+    let is_one = move |path: &&String| text(path, read).is_some_and(|text| signs::has(&text, signs::OF_PYTHON));
     base.0.iter().filter(may_be).take(MOST).filter(is_one).cloned()
 }
 

@@ -9,7 +9,7 @@ use super::named::{LONGEST, is_script, is_source};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 /// Why a change of its configuration is no finding.
@@ -60,8 +60,6 @@ const TOOLS: &[Tool] = &[
     tool("nextest", &["nextest"], &["**/.config/nextest.toml"], &[]),
     tool("tarpaulin", &["tarpaulin"], &["{.,}tarpaulin.toml"], &[]),
     tool("a build with this profile", &["release", "profile", "bench", "-r"], &[], &["profile.release", "profile.bench"]),
-    tool("jest", &["jest", "react", "craco", "ng", "vue", "tsdx", "kcd", "razzle"],
-        &["jest.config.*", "jest.setup.*", "jest.preset.*"], &["jest"]),
     tool("eslint", &["eslint", "xo", "standard", "next", "ng", "react", "vue"],
         &["eslint.config.*", ".eslintrc{.*,}", ".eslintignore"], &["eslintConfig", "eslintIgnore"]),
     tool("prettier", &["prettier", "xo"], &["{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore"], &["prettier"]),
@@ -91,26 +89,51 @@ const WITH_COMMANDS: &[&str] = &[
     "**/{Dockerfile,compose.yml,compose.yaml,docker-compose.yml,docker-compose.yaml}",
     "**/{.,}lintstagedrc{.*,}",
     "**/lint-staged.config.*",
+    "**/*.config.{js,cjs,mjs,ts,mts,cts,json}",
+    "**/{go.mod,requirements*.txt,Pipfile,gradle.properties,project.json,wireit.json}",
+    "**/.{npmrc,yarnrc.yml,rspec,taprc,mocharc.*,nycrc,nycrc.json}",
+    "**/{requirements,.mvn,.config,.trunk}/**",
+    "**/.{mega-linter,megalinter,qlty}.{yml,yaml,toml}",
 ];
+/// Lock files: what a runner depends on is in them alone.
+const LOCKS: &[&str] = &[
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "deno.lock",
+    "uv.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "pylock.toml",
+    "Pipfile.lock",
+    "Gemfile.lock",
+    "composer.lock",
+];
+/// The largest lock file that is searched, in bytes.
+const LARGEST_LOCK: usize = 8 * 1024 * 1024;
 /// The most files that are searched, and the most bytes. In a larger base each tool counts as used.
 const MOST: usize = 2000;
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Returns the names of the tools that no command of the base or its lanes names. `named` are the files that the lanes run.
-pub(super) fn tools<'n>(
+/// Returns the names of the tools that no command of the base or its lanes names. `reached` are the files that the lanes' commands reach.
+pub(super) fn tools(
     lanes: &[Lane],
-    base: &'n Base,
-    named: impl Iterator<Item = &'n String>,
+    base: &Base,
+    reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
-    static HOLD_COMMANDS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let tests = TEST_FILES.iter().flat_map(|(_, globs)| *globs);
-        Patterns::trees(WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(tests).copied()).ok()
+        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS);
+        Some([Patterns::trees(with_commands.copied()).ok()?, Patterns::trees(tests.copied()).ok()?])
     });
-    let Some(patterns) = &*HOLD_COMMANDS else { return BTreeSet::new() };
-    let may_run = |path: &&String| is_script(path) || (patterns.fit(path) && (is_source(path) || !is_data(path)));
-    let files: BTreeSet<&String> = base.0.iter().filter(may_run).chain(named).collect();
-    let mut found = Vec::new();
+    let Some([with_commands, tests]) = &*PATTERNS else { return BTreeSet::new() };
+    let is_test = |path: &String| tests.fit(path) && (is_source(path) || !is_data(path));
+    let may_run = |path: &&String| is_script(path) || with_commands.fit(path) || is_test(path);
+    let files: BTreeSet<&String> = base.0.iter().filter(may_run).filter(|path| !reached.contains_key(*path)).collect();
+    let mut found: Vec<&str> = reached.iter().flat_map(|(path, text)| used(text, path)).collect();
     for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
         found.extend(used(&step.run, ""));
     }
@@ -123,6 +146,13 @@ pub(super) fn tools<'n>(
         }
         found.extend(used(&String::from_utf8_lossy(&bytes), path));
     }
+    for path in base.0.iter().filter(|path| LOCKS.contains(&name_of(path))) {
+        let Some(bytes) = read(path) else { continue };
+        if bytes.len() > LARGEST_LOCK {
+            return BTreeSet::new();
+        }
+        found.extend(locked(&String::from_utf8_lossy(&bytes)));
+    }
     let is_unused = |tool: &&Tool| !found.contains(&tool.name);
     TOOLS.iter().filter(is_unused).map(|tool| tool.name.to_owned()).collect()
 }
@@ -130,7 +160,6 @@ pub(super) fn tools<'n>(
 /// Whether a file of a folder of tests is data by its ending.
 fn is_data(path: &str) -> bool {
     [".json", ".txt", ".csv", ".xml", ".snap", ".out", ".in", ".svg", ".lock"].iter().any(|end| path.ends_with(end))
-        && name_of(path) != "package.json"
 }
 
 /// The tools that a text names. A file that configures a tool is only read by that tool, so it does not count for it.
@@ -144,6 +173,18 @@ fn used(text: &str, path: &str) -> Vec<&'static str> {
         is_named && (path.is_empty() || !configures(tool, path))
     };
     TOOLS.iter().filter(runs).map(|tool| tool.name).collect()
+}
+
+/// The tools that a lock file has as packages, by their whole names.
+fn locked(text: &str) -> Vec<&'static str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let names: HashSet<&str> = text.split(|c: char| !is_part(c)).collect();
+    let is_locked = |word: &&str| names.contains(*word) || names.contains(format!("{word}-format").as_str());
+    TOOLS
+        .iter()
+        .filter(|tool| tool.words.iter().chain(RUN_MANY).any(|word| is_locked(&word)))
+        .map(|tool| tool.name)
+        .collect()
 }
 
 /// Whether a file is one that configures a tool.
@@ -189,7 +230,6 @@ mod tests {
     use super::super::ecosystems::STEERS;
     use super::super::{Change, ChangeKind, Policy, Side, manifest};
     use super::*;
-    use std::collections::BTreeMap;
 
     /// The policy of a base with these files and one step.
     fn policy(step: &str, files: &[(&str, &str)]) -> Policy {
@@ -224,7 +264,12 @@ mod tests {
             ("Taskfile.yml", (".github/workflows/ci.yml", "on: push\njobs: { a: { steps: [{ run: task lint }] } }")),
             ("justfile", ("scripts/all.sh", "just check")),
             (".ruff.toml", ("pyproject.toml", "[dependency-groups]\ndev = ['ruff>=0.5']")),
-            ("jest.config.js", ("web/package.json", r#"{"scripts": {"test": "jest"}}"#)),
+            (".prettierrc", ("web/package.json", r#"{"scripts": {"test": "prettier"}}"#)),
+            (".eslintrc.json", ("package-lock.json", r#"{"packages": {"node_modules/eslint": {"version": "9.0.0"}}}"#)),
+            ("ruff.toml", ("uv.lock", "[[package]]\nname = 'ruff'\n")),
+            ("mypy.ini", ("requirements-dev.txt", "mypy==1.8\n")),
+            ("Makefile", ("turbo.json", r#"{"tasks": {"lint": "make lint"}}"#)),
+            (".flake8", ("pytest.ini", "[pytest]\naddopts = --flake8\n")),
             (".eslintrc.json", ("xtask/src/main.rs", "Command::new(\"eslint\")")),
             (".config/nextest.toml", (".cargo/config.toml", "[alias]\nt = 'nextest run'")),
             ("mypy.ini", (".pre-commit-config.yaml", "repos: [{ repo: x/mirrors-mypy }]")),
@@ -240,7 +285,38 @@ mod tests {
             assert_eq!(kept.unused_notes(&change, |_, _| None), [""; 0]);
         }
         assert!(policy("make check", &[]).rule("GNUmakefile").is_some());
+        assert!(policy(plain, &[]).rule("jest.config.js").is_some(), "many wrappers start Jest");
+        let free = policy(plain, &[("package-lock.json", r#"{"packages": {"node_modules/make-dir": {}}}"#)]);
+        assert!(free.rule("Makefile").is_none(), "a package of a longer name");
         assert!(policy(plain, &[("Makefile", "x:\n\tmake y\n")]).rule("Makefile").is_none(), "only make reads it");
+    }
+
+    #[test]
+    fn a_file_is_protected_where_what_a_command_reaches_names_its_tool() {
+        let runs = "import subprocess\nsubprocess.run(['ruff', 'check'])\n";
+        let script = r#"{"scripts": {"verify": "node lib/verify.mjs"}, "main": "lib/server.js"}"#;
+        let verify = "import { execSync } from 'node:child_process';\nexecSync('eslint lib');\n";
+        for (step, files, path) in [
+            ("python3 -m quality.all", &[("quality/all.py", runs)][..], "ruff.toml"),
+            ("python3 quality", &[("quality/__main__.py", runs)], "ruff.toml"),
+            ("npm run verify", &[("package.json", script), ("lib/verify.mjs", verify)], ".eslintrc.json"),
+            ("go run ./internal/all", &[("internal/all/main.go", "exec.Command(\"golangci-lint\")")], ".golangci.yml"),
+            ("cargo run -q -p all", &[("crates/all/src/main.rs", "Command::new(\"shellcheck\")")], ".shellcheckrc"),
+            (
+                "./verify all",
+                &[("verify", "exec python3 quality/all.py \"$@\"\n"), ("quality/all.py", runs)],
+                "ruff.toml",
+            ),
+        ] {
+            assert!(policy(step, files).rule(path).is_some(), "{step}");
+            assert!(
+                policy("python3 -m pytest", &files[files.len() - 1..]).rule(path).is_none(),
+                "{step}: nothing runs it"
+            );
+        }
+        let product =
+            [("package.json", script), ("lib/verify.mjs", ""), ("lib/server.js", "run(function (req, res, next) {})")];
+        assert!(policy("npm run verify", &product).rule(".eslintrc.json").is_none(), "no command runs the product");
     }
 
     #[test]

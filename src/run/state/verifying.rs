@@ -140,16 +140,23 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     }
 }
 
-/// A pass of the base says nothing of the work, if all of the work was put back.
+/// A pass of the base says nothing of the work, if all of the work was put back or refused.
 fn passed(verdict: &Verdict, cx: &Context) -> Next {
     let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
-    let paths: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
-    if !is_the_base || paths.is_empty() {
-        return Next::end(Reason::Verified, Reason::Verified.row().meaning);
-    }
-    let paths = paths.into_iter().collect::<Vec<_>>().join(", ");
-    Next::end(Reason::GateTampered, format!("all of the work was put back, because it is protected: {paths}"))
+    let back: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
+    let refused: BTreeSet<&str> = cx.ledger.refused.keys().map(String::as_str).collect();
+    let what = match (back.is_empty(), refused.is_empty()) {
+        _ if !is_the_base => None,
+        (true, true) => None,
+        (false, true) => Some("put back"),
+        (true, false) => Some("refused"),
+        (false, false) => Some("put back or refused"),
+    };
+    let Some(what) = what else { return Next::end(Reason::Verified, Reason::Verified.row().meaning) };
+    let paths: Vec<&str> = back.union(&refused).copied().collect();
+    let paths = paths.join(", ");
+    Next::end(Reason::GateTampered, format!("all of the work was {what}, because it is protected: {paths}"))
 }
 
 /// By policy, and by whether the model was told of this before: once more, or the end.

@@ -3,11 +3,13 @@
 use super::names::spelled;
 use super::take::native;
 use super::{Inner, Trees, TreesFault, look};
+use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
@@ -15,15 +17,21 @@ use walkdir::WalkDir;
 /// Files that are looked at.
 const MOST: usize = 500_000;
 
-/// Files that a later command runs, loads or obeys without an executable bit: the endings and names, and what they are.
+/// Files that a later command runs, loads or obeys without an executable bit: their patterns, and what they are.
+#[rustfmt::skip]
 const RUNS: &[(&[&str], &str)] = &[
-    (&[".pyc", ".pyo"], "compiled Python, which runs instead of its source"),
-    (&[".pth"], "run by Python whenever it starts"),
-    (&[".so", ".dylib", ".dll", ".pyd", ".node"], "a library that programs load"),
-    (&[".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".php", ".pl", ".lua", ".sh", ".bash", ".bat", ".cmd"], "a script"),
-    (&[".jar", ".war", ".class"], "Java code"),
+    (&["*.{pyc,pyo}"], "compiled Python, which runs instead of its source"),
+    (&["*.pth"], "run by Python whenever it starts"),
+    (&["*.{so,dylib,dll,pyd,node}", "*.so.*"], "a library that programs load"),
+    (&["*.{a,o,obj,lib,rlib,rmeta}"], "compiled code, which a build may take instead of its source"),
+    (&["*.{py,js,cjs,mjs,jsx,ts,cts,mts,tsx,rb,php,pl,lua,sh,bash,bat,cmd}"], "a script"),
+    (&["*.{jar,war,class}"], "Java code"),
     (&["pyvenv.cfg"], "it says where Python finds its modules"),
-    (&[".envrc", ".env", ".npmrc", ".yarnrc.yml"], "it steers what programs run"),
+    (&["GNUmakefile", "[mM]akefile", "*.mk", "{.,}[jJ]ustfile", "Taskfile.{yml,yaml}"], "it defines commands"),
+    (&["{docker-,}compose{.*,}.{yml,yaml}"], "it says what containers run"),
+    (&["**/.cargo/config{.toml,}", "local.properties", "gradle.properties"], "it steers how everything is built"),
+    (&["**/.vscode/*.json", "**/.{claude,cursor}/*.json", ".mcp.json"], "editors or coding agents run what it says"),
+    (&[".envrc", ".env", ".env.*", ".npmrc", ".yarnrc.yml"], "it steers what programs run"),
 ];
 
 /// What is in no tree.
@@ -114,7 +122,7 @@ fn walk(
                 return;
             }
             let Ok(meta) = entry.metadata() else { continue };
-            if let Some(what) = runs(&meta, entry.file_name().as_bytes()).filter(|_| is_since(&meta, since)) {
+            if let Some(what) = runs(&meta, &relative(entry.path())).filter(|_| is_since(&meta, since)) {
                 found.ignored.push((relative(entry.path()), place.clone(), what));
             }
         }
@@ -128,16 +136,18 @@ fn is_since(meta: &Metadata, since: SystemTime) -> bool {
 }
 
 /// What makes a file run.
-fn runs(meta: &Metadata, name: &[u8]) -> Option<&'static str> {
+fn runs(meta: &Metadata, path: &str) -> Option<&'static str> {
+    static PATTERNS: LazyLock<Vec<(Patterns, &str)>> = LazyLock::new(|| {
+        let each = RUNS.iter().flat_map(|(globs, what)| globs.iter().map(move |glob| (*glob, *what)));
+        each.filter_map(|(glob, what)| Some((Patterns::files(glob).ok()?, what))).collect()
+    });
     if meta.is_symlink() {
         return Some("a link");
     }
     if !meta.is_file() {
         return Some("a pipe, socket or device");
     }
-    let name = String::from_utf8_lossy(name);
-    let fits = |pattern: &&str| name.ends_with(*pattern) || (*pattern == ".so" && name.contains(".so."));
-    let by_name = RUNS.iter().find(|(patterns, _)| patterns.iter().any(fits)).map(|(_, what)| *what);
+    let by_name = PATTERNS.iter().find(|(glob, _)| glob.fit(path)).map(|(_, what)| *what);
     by_name.or((meta.permissions().mode() & 0o111 != 0).then_some("an executable"))
 }
 
@@ -186,6 +196,38 @@ mod tests {
         paths.sort_unstable();
         assert_eq!(paths, ["env/bin/python", "env/mended", "env/sh", "env/site/a.pth", "lib/x.so"]);
         assert_eq!((found.hidden, found.unseen, found.is_cut), (Vec::new(), vec!["env/notes".to_owned()], false));
+    }
+
+    #[tokio::test]
+    async fn ignored_files_that_tools_obey_are_found_without_an_executable_bit() {
+        let obeyed = [
+            ".cargo/config.toml",
+            ".claude/settings.local.json",
+            ".env.local",
+            ".env.production.local",
+            ".mcp.json",
+            ".vscode/tasks.json",
+            "Makefile",
+            "docker-compose.override.yml",
+            "local.properties",
+            "more/rules.mk",
+            "obj/a.o",
+            "obj/lib.rlib",
+            "obj/libb.a",
+            "page/app.tsx",
+            "page/load.cts",
+            "page/load.mts",
+        ];
+        let place = Project::new(&[("a", "1"), (".gitignore", "*\n!a\n")]);
+        let found = found(&place, &[], |root| {
+            for path in obeyed.iter().chain(&["notes.txt", "obj/a.d", ".vscode/words.txt", "env.local", "cmake"]) {
+                put(root, path, 0o644);
+            }
+        })
+        .await;
+        let mut paths: Vec<&str> = found.ignored.iter().map(|(path, ..)| path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, obeyed);
     }
 
     #[tokio::test]

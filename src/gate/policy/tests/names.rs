@@ -148,8 +148,15 @@ fn modules_are_found_in_every_form_that_python_loads() {
 #[test]
 fn nothing_is_new_that_make_a_shell_or_a_compiler_would_take_for_something_else() {
     let policy = policy();
-    for path in ["unit-tests", "unit-tests/a.txt", "made", "conf.d/quick", "env.sh"] {
-        assert_eq!(added(&policy, path).as_deref(), Some(STANDS_IN), "{path}");
+    for path in ["conf.d/quick", "env.sh"] {
+        assert_eq!(added(&policy, path).as_deref(), Some(READS), "{path}");
+    }
+    for (path, target) in
+        [("unit-tests", "unit-tests"), ("unit-tests/a.txt", "unit-tests"), ("made", "made"), ("all", "all")]
+    {
+        let told = added(&policy, path).unwrap_or_default();
+        assert!(told.contains(&format!("the target `{target}` of make")) && told.contains(".PHONY"), "{path}: {told}");
+        assert!(told.contains("--allow-edit"), "{told}");
     }
     for path in ["include/assert.h", "include/vector", "include/gtest/gtest.h"] {
         assert_eq!(added(&policy, path).as_deref(), Some(ecosystems::HEADER), "{path}");

@@ -98,6 +98,15 @@ fn what_runners_load_stays_as_it_is_and_new_tests_load_nothing() {
     assert_eq!(added(&policy, "unit/test_new.py", loads).as_deref(), Some(loaded::LOADS));
     assert_eq!(added(&policy, "unit/test_new.py", "def test_new():\n    pass\n"), None);
     assert_eq!(added(&policy, "doc/plugins.md", loads), None);
+    let fixture = "import pytest\n\n\n@pytest.fixture\ndef one():\n    return 1\n";
+    assert_eq!(added(&policy, "unit/new/conftest.py", fixture), None);
+    for path in ["conftest.py", "unit/conftest.py", "src/pkg/conftest.py"] {
+        assert_eq!(added(&policy, path, fixture).as_deref(), Some(TESTS), "{path}");
+    }
+    for more in ["def pytest_sessionfinish(session):\n    pass\n", loads, "import sys\n", "app.total = setattr\n"] {
+        assert_eq!(added(&policy, "unit/new/conftest.py", more).as_deref(), Some(TESTS), "{more}");
+    }
+    assert_eq!(policy.forbids_link("unit/new/conftest.py"), Some(TESTS));
     let mocks = "runners put it in the place of what the tests ask for";
     assert_eq!(added(&policy, "src/__mocks__/main.js", "").as_deref(), Some(mocks));
 }
@@ -142,9 +151,13 @@ fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their
 #[test]
 fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for() {
     let policy = policy();
-    for path in ["bin/diff", "settings", "local.d/flags", "make"] {
-        assert_eq!(added(&policy, path, "").as_deref(), Some(STANDS_IN), "{path}");
+    for path in ["settings", "local.d/flags"] {
+        assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
+    let told =
+        "it would stand in for the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+    assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(told));
+    assert!(added(&policy, "make", "").is_some_and(|told| told.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {
         assert_eq!(added(&policy, path, ""), None, "{path}");
     }

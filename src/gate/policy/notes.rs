@@ -1,0 +1,44 @@
+//! What people should look at though the rules allow it: a line for each change.
+
+use super::{Change, ChangeKind, Policy, Side, ecosystems, manifest, unused};
+use crate::gate::locks;
+
+impl Policy {
+    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
+    pub fn notes(&self, changes: &[Change]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for Change { path, kind } in changes {
+            let is_judged = manifest::is_one(path) || locks::reads(path);
+            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
+            if self.opened.fit(path) && is_protected {
+                notes.push(format!("allow_edit: {path} {}", kind.word()));
+            } else if self.rule(path).is_none() {
+                let why = ecosystems::reported(path).or_else(|| self.frozen.noted.get(path).map(String::as_str));
+                notes.extend(why.map(|why| format!("{path} {}: {why}", kind.word())));
+            }
+        }
+        notes
+    }
+
+    /// What these changes do to the configuration of tools that no command of the base names: a line each.
+    pub fn unused_notes(
+        &self,
+        changes: &[Change],
+        mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
+    ) -> Vec<String> {
+        let (unused, mut notes) = (&self.frozen.unused, Vec::new());
+        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+            let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
+            notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
+            if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {
+                let told = self.in_manifest(path, *kind, &mut contents);
+                let of_section = |told: &String| {
+                    let tool = unused::of_section(unused, told)?;
+                    Some(format!("{path}: {}: it configures {tool}, {}", told.split_once(": ")?.0, unused::WHY))
+                };
+                notes.extend(told.iter().filter_map(of_section));
+            }
+        }
+        notes
+    }
+}

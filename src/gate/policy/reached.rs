@@ -1,0 +1,112 @@
+//! The files that hold the gate's commands: what the lanes' commands run, what that runs in turn, and what the programs among them read. Pure.
+
+use super::Base;
+use super::named::{RUNNERS, inside, text, words};
+use crate::gate::names::name_of;
+use crate::lane::Lane;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Programs with the files, in any folder, that they take commands from.
+const READ_BY: &[(&[&str], &[&str])] = &[
+    (&["make", "gmake", "MAKE"], &["Makefile", "GNUmakefile", "makefile"]),
+    (&["just"], &["justfile", "Justfile", ".justfile"]),
+    (&["task"], &["Taskfile.yml", "Taskfile.yaml"]),
+    (&["rake"], &["Rakefile"]),
+    (
+        &["npm", "yarn", "pnpm", "bun", "npx", "turbo", "nx", "lerna", "wireit"],
+        &["package.json", "turbo.json", "nx.json", "project.json"],
+    ),
+    (&["deno"], &["deno.json", "deno.jsonc"]),
+    (&["composer"], &["composer.json"]),
+    (&["tox"], &["tox.ini", "tox.toml", "pyproject.toml", "setup.cfg"]),
+    (&["nox"], &["noxfile.py"]),
+    (&["invoke", "inv"], &["tasks.py"]),
+    (&["doit"], &["dodo.py"]),
+    (&["poe", "hatch", "pdm", "poetry", "rye", "uv"], &["pyproject.toml", "hatch.toml"]),
+    (&["mage"], &["magefile.go"]),
+    (&["pre-commit"], &[".pre-commit-config.yaml"]),
+];
+/// The endings that a command may leave out.
+const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", ".sh"];
+/// The most files that are read.
+const MOST: usize = 500;
+
+/// The texts of these files by their paths. `named` are the files that the lanes name; `read` gives a file of the base.
+pub(super) fn texts<'n>(
+    lanes: &[Lane],
+    base: &Base,
+    named: impl Iterator<Item = &'n String>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeMap<String, String> {
+    let mut by_name: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    for path in base.0.iter().filter(|path| !path.contains("node_modules/")) {
+        by_name.entry(name_of(path)).or_default().push(path);
+    }
+    let mut found = BTreeMap::new();
+    let mut open: BTreeSet<String> = named.cloned().collect();
+    for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
+        open.extend(run_by(&step.run, step.dir.as_deref().unwrap_or_default(), base, &by_name));
+    }
+    while let Some(path) = open.pop_first().filter(|_| found.len() < MOST) {
+        let Some(text) = text(&path, read) else { continue };
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let commands = if path.ends_with(".json") { scripts(&text) } else { text.clone() };
+        found.insert(path.clone(), text);
+        open.extend(run_by(&commands, folder, base, &by_name).into_iter().filter(|path| !found.contains_key(path)));
+    }
+    found
+}
+
+/// The commands in a file of JSON: the values below `scripts` and `tasks`, or the whole text of one that has none.
+fn scripts(text: &str) -> String {
+    let whole: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let tables = ["scripts", "tasks"].iter().filter_map(|key| whole.get(key)?.as_object());
+    let commands: Vec<String> = tables.flat_map(|table| table.values()).map(ToString::to_string).collect();
+    if commands.is_empty() { text.to_owned() } else { commands.join("\n") }
+}
+
+/// The files that commands run, seen from a folder and the root, and those that programs among them take commands from.
+fn run_by(text: &str, folder: &str, base: &Base, by_name: &BTreeMap<&str, Vec<&String>>) -> BTreeSet<String> {
+    let (mut found, folders) = (BTreeSet::new(), [folder, ""]);
+    for command in text.split(['\n', ';', '|', '&']) {
+        let words: Vec<&str> =
+            words(command).into_iter().map(|word| word.trim_start_matches(['@', '-', '+'])).collect();
+        let programs: Vec<&str> = words.iter().map(|word| name_of(word)).collect();
+        let read = READ_BY.iter().filter(|(names, _)| names.iter().any(|name| programs.contains(name)));
+        let files = read.flat_map(|(_, files)| *files).filter_map(|file| by_name.get(file));
+        found.extend(files.flatten().map(|path| (*path).clone()));
+        for (number, word) in words.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
+            let is_run = number == 0 || programs[..number].iter().any(|name| RUNNERS.contains(name));
+            let places = folders.iter().filter(|_| is_run).filter_map(|folder| inside(folder, word));
+            for place in places.filter(|place| !place.is_empty()) {
+                let module = place.replace('.', "/");
+                let files = ENDINGS.iter().flat_map(|ending| [&place, &module].map(|place| format!("{place}{ending}")));
+                found.extend(files.filter(|path| base.has(path)));
+                found.extend(programs_in(&programs, &place, base));
+            }
+        }
+    }
+    found
+}
+
+/// The sources of a program that is named by its folder, as in `go run ./tools/lint`, or by its package, as in `cargo run -p lint`.
+fn programs_in(programs: &[&str], place: &str, base: &Base) -> Vec<String> {
+    let in_folder = |folder: &str| {
+        let below = format!("{folder}/");
+        let files = base.0.range(below.clone()..).take_while(move |path| path.starts_with(&below)).cloned();
+        files.take(MOST).collect::<Vec<_>>()
+    };
+    match programs.iter().find(|name| matches!(**name, "go" | "cargo")) {
+        Some(&"go") => in_folder(place).into_iter().filter(|path| path.ends_with(".go")).collect(),
+        Some(_) if !place.contains('/') => {
+            let is_of = |path: &&String| {
+                path.ends_with(&format!("/bin/{place}.rs"))
+                    || path.ends_with(&format!("/examples/{place}.rs"))
+                    || path.starts_with(&format!("{place}/src/"))
+                    || path.contains(&format!("/{place}/src/"))
+            };
+            base.0.iter().filter(|path| path.ends_with(".rs")).filter(is_of).take(MOST).cloned().collect()
+        }
+        _ => Vec::new(),
+    }
+}
