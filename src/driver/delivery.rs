@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 /// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
 const BY_ITSELF: Duration = Duration::from_secs(1);
 const HEEDED_WITHIN: Duration = Duration::from_millis(500);
-/// How long the end of a run waits for the state that the agent has left to be taken; from when the user wants it to stop, and else.
+/// How long each part of the end of a run goes on once the user wants it to stop; and how long else the end waits for the state that the
+/// agent has left to be taken.
 pub(super) const IN_HASTE: Duration = Duration::from_millis(250);
 const IN_PEACE: Duration = Duration::from_secs(20);
 
@@ -159,9 +160,12 @@ impl Hands {
         }
     }
 
-    /// Keeps what the agent has left of a run that ended unverified, if that can be had in time. Returns the tree.
+    /// Keeps what the agent has left of a run that ended unverified, once, if that can be had in time. Returns the tree.
     pub(super) async fn keep_state(&self) -> Option<TreeId> {
         let ready = self.ready.get()?;
+        if let Some(tree) = ready.left.get() {
+            return Some(tree.clone());
+        }
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
         let hurried = async {
             self.stop.token().cancelled().await;
@@ -175,7 +179,7 @@ impl Hands {
         tokio::select! {
             biased;
             kept = ready.ground.keep_candidate(&run, None, &stop) => match kept {
-                Ok(tree) => Some(tree),
+                Ok(tree) => Some(ready.left.get_or_init(|| tree).clone()),
                 Err(fault) => {
                     if !self.stop.token().is_cancelled() {
                         tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");

@@ -1,15 +1,12 @@
 //! Compares what a run left with the tree before the agent, for the report and the summary.
 
+use super::delivery::IN_HASTE;
 use super::perform::Hands;
 use crate::causes::chain;
 use crate::id::TreeId;
 use crate::run::{ChangedFile, ChangedLines, Difference, Run};
 use crate::workspace::trees::FileDifference;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long the end of a run waits for its difference once the user wants it to stop.
-const IN_HASTE: Duration = Duration::from_millis(200);
 
 impl Hands {
     /// The difference between the base and this tree: the one that passed, or the files as the run left them. `None` where there is no base

@@ -13,7 +13,7 @@ use crate::causes::chain;
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
 use crate::gate::{Gate, Seal, forget_installations, mask_logs};
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use crate::mcp::Servers;
 use crate::moment::Moment;
 use crate::provider::Request;
@@ -56,6 +56,8 @@ pub(super) struct Ready {
     pub(super) base_run: OnceLock<BaseRun>,
     /// What tools may have changed since the last state that was kept.
     pub(super) unkept: Unkept,
+    /// What the agent has left of a run that ended unverified, once that is kept.
+    pub(super) left: OnceLock<TreeId>,
 }
 
 impl Ready {

@@ -109,6 +109,7 @@ impl Hands {
             servers,
             base_run: OnceLock::new(),
             unkept: Unkept::default(),
+            left: OnceLock::new(),
         }));
         Ok(())
     }
@@ -173,7 +174,8 @@ impl Planner {
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
         let (host, servers, base_run) = (Arc::new(host), Arc::new(servers), OnceLock::new());
-        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run, unkept: Unkept::default() });
+        let (unkept, left) = (Unkept::default(), OnceLock::new());
+        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run, unkept, left });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;

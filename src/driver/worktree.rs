@@ -2,6 +2,7 @@
 //! how it ended. What is not committed by then stays.
 
 use super::briefing::PlanFault;
+use super::delivery::IN_HASTE;
 use super::perform::Hands;
 use super::{Agent, Settings};
 use crate::causes::chain;
@@ -13,11 +14,7 @@ use crate::verdict::{Reason, StopCause};
 use crate::workspace::worktree::{self, Base, FOLDER, Left, Record, Worktree, WorktreeFault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long the end of a run goes on with its worktree once the user wants it to stop.
-const IN_HASTE: Duration = Duration::from_millis(300);
 
 /// Where the worktrees of a project's runs are.
 pub fn worktrees(state_dir: &Path, project: &Path) -> PathBuf {

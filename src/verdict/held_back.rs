@@ -43,9 +43,18 @@ impl HeldBack {
 /// The most paths that have a flag each in one command line.
 const MOST_FLAGS: usize = 20;
 
+fn with_flags(held: &[HeldBack]) -> Vec<&HeldBack> {
+    held.iter().filter(|held| held.flag.is_some()).collect()
+}
+
+/// Whether the joined flags of these changes open whole folders.
+pub fn open_folders(held: &[HeldBack]) -> bool {
+    with_flags(held).len() > MOST_FLAGS
+}
+
 /// Joins the flags that let all of these changes through, as words of one command line. If there are many paths, each flag opens a folder.
 pub fn joined_flags(held: &[HeldBack]) -> Option<String> {
-    let opened: Vec<&HeldBack> = held.iter().filter(|held| held.flag.is_some()).collect();
+    let opened = with_flags(held);
     let folder = |path: &str| path.split_once('/').map(|(folder, _)| format!("{}/**", globset::escape(folder)));
     let flag = |held: &&HeldBack| match folder(&held.path).filter(|_| opened.len() > MOST_FLAGS) {
         Some(glob) => Some(format!("--allow-edit {}", shell_word(&glob))),
@@ -85,6 +94,8 @@ mod tests {
     fn many_paths_have_a_flag_for_each_folder() {
         let many: Vec<String> = (0..=MOST_FLAGS).map(|number| format!("tests/{number}.rs")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).chain(["Makefile"]).collect();
+        let held: Vec<HeldBack> = many.iter().map(|path| HeldBack::new(path, "changed", "a rule")).collect();
+        assert!(open_folders(&held) && !open_folders(&held[..MOST_FLAGS]));
         assert_eq!(flags(&many).unwrap(), "--allow-edit 'tests/**' --allow-edit Makefile");
     }
 }

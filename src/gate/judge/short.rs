@@ -139,3 +139,44 @@ impl Edits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(path: &str, was: &str, is: &str, is_opened: bool) -> Edited {
+        Edited { path: path.into(), was: was.into(), is: is.into(), is_opened, is_test: path.contains("test") }
+    }
+
+    fn named(names: &[&str]) -> Gone {
+        Gone::Tests(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn opened_files_excuse_only_what_they_have_lost() {
+        let two = "def test_a():\n    pass\n\ndef test_b():\n    pass\n";
+        let one = "def test_a():\n    pass\n";
+        let edits = |is_opened, more: Option<Edited>| {
+            let files = [edited("tests/test_sums.py", two, one, is_opened)].into_iter().chain(more).collect();
+            Edits { files, module: Some("example.com/a".into()) }
+        };
+        let opened = edits(true, None);
+        assert!(opened.explain(&Gone::Count(1)) && !opened.explain(&Gone::Count(2)));
+        assert!(!edits(false, None).explain(&Gone::Count(1)));
+        let moved = edited("tests/test_more.py", "", "def test_b():\n    pass\n", false);
+        assert!(!edits(true, Some(moved)).explain(&Gone::Count(1)), "a test that was moved is not lost");
+        assert!(opened.explain(&named(&["tests.test_sums test_b"])));
+        assert!(!opened.explain(&named(&["tests.test_sums test_a"])), "it is there");
+        assert!(!opened.explain(&named(&["tests.test_sums test_b", "tests.test_other test_b"])), "one of the two");
+        assert_eq!(opened.closed(&Gone::Count(1)).count(), 0);
+        assert_eq!(edits(false, None).closed(&Gone::Count(1)).count(), 1);
+
+        let package = |name: &str| Gone::Packages([name.to_owned()].into());
+        let go = "func TestA(t *testing.T) {}\n";
+        let files = vec![edited("a_test.go", go, "", true), edited("deep/b_test.go", go, go, true)];
+        let edits = Edits { files, module: Some("example.com/a".into()) };
+        assert!(edits.explain(&package("example.com/a")));
+        assert!(!edits.explain(&package("example.com/a/other")), "the file is of the module's root");
+        assert!(!edits.explain(&package("example.com/a/deep")), "its tests are there");
+    }
+}

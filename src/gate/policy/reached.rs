@@ -4,7 +4,7 @@ use super::Base;
 use super::named::{RUNNERS, inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Programs with the files, in any folder, that they take commands from.
 const READ_BY: &[(&[&str], &[&str])] = &[
@@ -28,8 +28,29 @@ const READ_BY: &[(&[&str], &[&str])] = &[
 ];
 /// The endings that a command may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", ".sh"];
-/// The most files that are read.
+/// The most files that are read, and the most bytes.
 const MOST: usize = 500;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+
+/// The files of a base by their names, and by the paths that commands may give them.
+struct Places<'b> {
+    base: &'b Base,
+    by_name: HashMap<&'b str, Vec<&'b String>>,
+    by_path: HashMap<&'b str, Vec<&'b String>>,
+}
+
+impl<'b> Places<'b> {
+    fn of(base: &'b Base) -> Self {
+        let mut places = Self { base, by_name: HashMap::new(), by_path: HashMap::new() };
+        for path in base.0.iter().filter(|path| !path.contains("node_modules/")) {
+            places.by_name.entry(name_of(path)).or_default().push(path);
+            for plain in ENDINGS.iter().filter_map(|ending| path.strip_suffix(ending)) {
+                places.by_path.entry(plain).or_default().push(path);
+            }
+        }
+        places
+    }
+}
 
 /// The texts of these files by their paths. `named` are the files that the lanes name; `read` gives a file of the base.
 pub(super) fn texts<'n>(
@@ -38,21 +59,20 @@ pub(super) fn texts<'n>(
     named: impl Iterator<Item = &'n String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeMap<String, String> {
-    let mut by_name: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
-    for path in base.0.iter().filter(|path| !path.contains("node_modules/")) {
-        by_name.entry(name_of(path)).or_default().push(path);
-    }
-    let mut found = BTreeMap::new();
+    let places = Places::of(base);
+    let (mut found, mut left) = (BTreeMap::new(), MOST_BYTES);
     let mut open: BTreeSet<String> = named.cloned().collect();
     for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
-        open.extend(run_by(&step.run, step.dir.as_deref().unwrap_or_default(), base, &by_name));
+        open.extend(run_by(&step.run, step.dir.as_deref().unwrap_or_default(), &places));
     }
     while let Some(path) = open.pop_first().filter(|_| found.len() < MOST) {
         let Some(text) = text(&path, read) else { continue };
+        let Some(rest) = left.checked_sub(text.len()) else { break };
+        left = rest;
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let commands = if path.ends_with(".json") { scripts(&text) } else { text.clone() };
         found.insert(path.clone(), text);
-        open.extend(run_by(&commands, folder, base, &by_name).into_iter().filter(|path| !found.contains_key(path)));
+        open.extend(run_by(&commands, folder, &places).into_iter().filter(|path| !found.contains_key(path)));
     }
     found
 }
@@ -66,23 +86,22 @@ fn scripts(text: &str) -> String {
 }
 
 /// The files that commands run, seen from a folder and the root, and those that programs among them take commands from.
-fn run_by(text: &str, folder: &str, base: &Base, by_name: &BTreeMap<&str, Vec<&String>>) -> BTreeSet<String> {
+fn run_by(text: &str, folder: &str, places: &Places<'_>) -> BTreeSet<String> {
     let (mut found, folders) = (BTreeSet::new(), [folder, ""]);
     for command in text.split(['\n', ';', '|', '&']) {
         let words: Vec<&str> =
             words(command).into_iter().map(|word| word.trim_start_matches(['@', '-', '+'])).collect();
         let programs: Vec<&str> = words.iter().map(|word| name_of(word)).collect();
         let read = READ_BY.iter().filter(|(names, _)| names.iter().any(|name| programs.contains(name)));
-        let files = read.flat_map(|(_, files)| *files).filter_map(|file| by_name.get(file));
+        let files = read.flat_map(|(_, files)| *files).filter_map(|file| places.by_name.get(file));
         found.extend(files.flatten().map(|path| (*path).clone()));
         for (number, word) in words.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
             let is_run = number == 0 || programs[..number].iter().any(|name| RUNNERS.contains(name));
-            let places = folders.iter().filter(|_| is_run).filter_map(|folder| inside(folder, word));
-            for place in places.filter(|place| !place.is_empty()) {
+            for place in folders.iter().filter(|_| is_run).filter_map(|folder| inside(folder, word)) {
                 let module = place.replace('.', "/");
-                let files = ENDINGS.iter().flat_map(|ending| [&place, &module].map(|place| format!("{place}{ending}")));
-                found.extend(files.filter(|path| base.has(path)));
-                found.extend(programs_in(&programs, &place, base));
+                let files = [&place, &module].into_iter().filter_map(|place| places.by_path.get(place.as_str()));
+                found.extend(files.flatten().map(|path| (*path).clone()));
+                found.extend(programs_in(&programs, &place, places.base));
             }
         }
     }
