@@ -49,7 +49,7 @@ pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
     let (made, others): (Vec<_>, Vec<_>) = texts.iter().partition(|(path, _)| is_makefile(path));
     let mut asked: BTreeSet<&str> = others.iter().flat_map(|(_, text)| words(text)).collect();
     let mut found = BTreeMap::new();
-    if !asked.iter().any(|word| starts_make(word)) {
+    if !asked.iter().any(&starts_make) {
         return found;
     }
     let recipes = made.iter().flat_map(|(_, text)| text.lines()).map(words);

@@ -180,11 +180,7 @@ fn locked(text: &str) -> Vec<&'static str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let names: HashSet<&str> = text.split(|c: char| !is_part(c)).collect();
     let is_locked = |word: &&str| names.contains(*word) || names.contains(format!("{word}-format").as_str());
-    TOOLS
-        .iter()
-        .filter(|tool| tool.words.iter().chain(RUN_MANY).any(|word| is_locked(&word)))
-        .map(|tool| tool.name)
-        .collect()
+    TOOLS.iter().filter(|tool| tool.words.iter().chain(RUN_MANY).any(&is_locked)).map(|tool| tool.name).collect()
 }
 
 /// Whether a file is one that configures a tool.
