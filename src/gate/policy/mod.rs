@@ -129,11 +129,11 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = tests_named::patterns(&base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
-        let reached = reached::texts(lanes, &base, named.keys(), read);
+        let reached = reached::find(lanes, &base, named.keys(), read);
         let unused = unused::tools(lanes, &base, &reached, read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
-        let stand_ins = StandIns::of(lanes, &base, &reached, read);
+        let stand_ins = StandIns::of(lanes, &base, &reached.texts, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         let is_free = |why: &str| why == named::WORK || why == named::SOURCED;
         rules.extend(

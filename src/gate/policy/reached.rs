@@ -28,7 +28,7 @@ const READ_BY: &[(&[&str], &[&str])] = &[
 ];
 /// The endings that a command may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", ".sh"];
-/// The most files that are read, and the most bytes.
+/// The most files that are read, and the most bytes. If there are more, the search is cut.
 const MOST: usize = 500;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
@@ -52,29 +52,39 @@ impl<'b> Places<'b> {
     }
 }
 
-/// The texts of these files by their paths. `named` are the files that the lanes name; `read` gives a file of the base.
-pub(super) fn texts<'n>(
+/// The files that commands reach.
+pub(super) struct Reached {
+    /// Their texts by their paths.
+    pub(super) texts: BTreeMap<String, String>,
+    /// Whether there are more than were read.
+    pub(super) is_cut: bool,
+}
+
+/// Finds them. `named` are the files that the lanes name; `read` gives a file of the base.
+pub(super) fn find<'n>(
     lanes: &[Lane],
     base: &Base,
     named: impl Iterator<Item = &'n String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> BTreeMap<String, String> {
+) -> Reached {
     let places = Places::of(base);
-    let (mut found, mut left) = (BTreeMap::new(), MOST_BYTES);
+    let (mut texts, mut left) = (BTreeMap::new(), MOST_BYTES);
     let mut open: BTreeSet<String> = named.cloned().collect();
     for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
         open.extend(run_by(&step.run, step.dir.as_deref().unwrap_or_default(), &places));
     }
-    while let Some(path) = open.pop_first().filter(|_| found.len() < MOST) {
+    while let Some(path) = open.pop_first() {
         let Some(text) = text(&path, read) else { continue };
-        let Some(rest) = left.checked_sub(text.len()) else { break };
+        let Some(rest) = left.checked_sub(text.len()).filter(|_| texts.len() < MOST) else {
+            return Reached { texts, is_cut: true };
+        };
         left = rest;
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let commands = if path.ends_with(".json") { scripts(&text) } else { text.clone() };
-        found.insert(path.clone(), text);
-        open.extend(run_by(&commands, folder, &places).into_iter().filter(|path| !found.contains_key(path)));
+        texts.insert(path.clone(), text);
+        open.extend(run_by(&commands, folder, &places).into_iter().filter(|path| !texts.contains_key(path)));
     }
-    found
+    Reached { texts, is_cut: false }
 }
 
 /// The commands in a file of JSON: the values below `scripts` and `tasks`, or the whole text of one that has none.

@@ -6,10 +6,11 @@ use super::Base;
 use super::ci;
 use super::ecosystems::{TEST_FILES, expanded};
 use super::named::{LONGEST, is_script, is_source};
+use super::reached::Reached;
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 /// Why a change of its configuration is no finding.
@@ -121,7 +122,7 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 pub(super) fn tools(
     lanes: &[Lane],
     base: &Base,
-    reached: &BTreeMap<String, String>,
+    reached: &Reached,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
@@ -129,7 +130,8 @@ pub(super) fn tools(
         let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS);
         Some([Patterns::trees(with_commands.copied()).ok()?, Patterns::trees(tests.copied()).ok()?])
     });
-    let Some([with_commands, tests]) = &*PATTERNS else { return BTreeSet::new() };
+    let Some([with_commands, tests]) = PATTERNS.as_ref().filter(|_| !reached.is_cut) else { return BTreeSet::new() };
+    let reached = &reached.texts;
     let is_test = |path: &String| tests.fit(path) && (is_source(path) || !is_data(path));
     let may_run = |path: &&String| is_script(path) || with_commands.fit(path) || is_test(path);
     let files: BTreeSet<&String> = base.0.iter().filter(may_run).filter(|path| !reached.contains_key(*path)).collect();
@@ -226,6 +228,7 @@ mod tests {
     use super::super::ecosystems::STEERS;
     use super::super::{Change, ChangeKind, Policy, Side, manifest};
     use super::*;
+    use std::collections::BTreeMap;
 
     /// The policy of a base with these files and one step.
     fn policy(step: &str, files: &[(&str, &str)]) -> Policy {
@@ -313,6 +316,18 @@ mod tests {
         let product =
             [("package.json", script), ("lib/verify.mjs", ""), ("lib/server.js", "run(function (req, res, next) {})")];
         assert!(policy("npm run verify", &product).rule(".eslintrc.json").is_none(), "no command runs the product");
+    }
+
+    #[test]
+    fn a_file_is_protected_where_commands_reach_more_than_is_searched() {
+        let names: Vec<String> = (100..610).map(|number| format!("quality/all_{number}.py")).collect();
+        let all: String = names.iter().map(|name| format!("python3 {name}\n")).collect();
+        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "print()\n")).collect();
+        files.push(("all.sh", &all));
+        assert!(policy("sh all.sh", &files).rule("ruff.toml").is_some(), "the last one may run it");
+        files.truncate(20);
+        files.push(("all.sh", &all));
+        assert!(policy("sh all.sh", &files).rule("ruff.toml").is_none(), "no file names it");
     }
 
     #[test]
