@@ -22,9 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
 const BY_ITSELF: Duration = Duration::from_secs(1);
 const HEEDED_WITHIN: Duration = Duration::from_millis(500);
-/// How long each part of the end of a run goes on once the user wants it to stop; and how long else the end waits for the state that the
-/// agent has left to be taken.
-pub(super) const IN_HASTE: Duration = Duration::from_millis(250);
+/// The longest that the end of a run waits until the agent's last state is kept.
 const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// Said where the user's git is configured to sign.
@@ -167,12 +165,8 @@ impl Hands {
             return Some(tree.clone());
         }
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
-        let hurried = async {
-            self.stop.token().cancelled().await;
-            tokio::time::sleep(IN_HASTE).await;
-        };
         let late = async {
-            let _in_peace = tokio::time::timeout(IN_PEACE, hurried).await;
+            let _in_peace = tokio::time::timeout(IN_PEACE, self.stop.haste()).await;
             stop.cancel();
             std::future::pending::<()>().await;
         };

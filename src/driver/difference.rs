@@ -1,6 +1,5 @@
 //! Compares what a run left with the tree before the agent, for the report and the summary.
 
-use super::delivery::IN_HASTE;
 use super::perform::Hands;
 use crate::causes::chain;
 use crate::id::TreeId;
@@ -18,14 +17,10 @@ impl Hands {
         stop: &CancellationToken,
     ) -> Option<Box<Difference>> {
         let (ready, base, tree) = (self.ready.get()?, run.base()?, tree?);
-        let late = async {
-            self.stop.token().cancelled().await;
-            tokio::time::sleep(IN_HASTE).await;
-        };
         let compared = tokio::select! {
             biased;
             compared = ready.ground.trees.difference(base, &tree, stop) => compared,
-            () = late => return None,
+            () = self.stop.haste() => return None,
         };
         match compared {
             Ok(files) => Some(Box::new(Difference::new(files.into_iter().map(|file| self.changed(file))))),

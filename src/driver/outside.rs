@@ -1,6 +1,5 @@
 //! What changed in the workspace during a run and is in no tree: told at the end, since nobody has judged it and it is not delivered.
 
-use super::delivery::IN_HASTE;
 use super::perform::Hands;
 use crate::causes::chain;
 use crate::run::Run;
@@ -25,14 +24,10 @@ impl Hands {
         let written: Vec<String> =
             run.result().map_or(Vec::new(), |it| it.files_changed.into_iter().map(|file| file.path).collect());
         let stop = stop.child_token();
-        let hurried = async {
-            self.stop.token().cancelled().await;
-            tokio::time::sleep(IN_HASTE).await;
-        };
         let looked = tokio::select! {
             biased;
             looked = ready.ground.outside(since, &written, &stop) => looked,
-            () = hurried => {
+            () = self.stop.haste() => {
                 stop.cancel();
                 return nothing(Some("ignored files that changed are not listed: the run had to stop".into()));
             }

@@ -56,7 +56,7 @@ pub(super) struct Ready {
     pub(super) base_run: OnceLock<BaseRun>,
     /// What tools may have changed since the last state that was kept.
     pub(super) unkept: Unkept,
-    /// What the agent has left of a run that ended unverified, once that is kept.
+    /// The last state of the agent in an unverified run, when it is kept.
     pub(super) left: OnceLock<TreeId>,
 }
 

@@ -3,7 +3,11 @@
 use crate::verdict::StopCause;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// How long each part of the end of a run may go on after the user asked for a stop.
+const IN_HASTE: Duration = Duration::from_millis(250);
 
 /// A cancellation token that remembers who cancelled it.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +54,12 @@ impl Stop {
         };
         let _first = self.cause.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
         self.token.cancel();
+    }
+
+    /// Waits until a stop is asked for, and the time is over that each part of the end of a run has then.
+    pub(super) async fn haste(&self) {
+        self.token.cancelled().await;
+        tokio::time::sleep(IN_HASTE).await;
     }
 
     /// The token itself.

@@ -2,7 +2,6 @@
 //! how it ended. What is not committed by then stays.
 
 use super::briefing::PlanFault;
-use super::delivery::IN_HASTE;
 use super::perform::Hands;
 use super::{Agent, Settings};
 use crate::causes::chain;
@@ -183,8 +182,7 @@ impl Hands {
         }
         let own = stop.child_token();
         let late = async {
-            self.stop.token().cancelled().await;
-            tokio::time::sleep(IN_HASTE).await;
+            self.stop.haste().await;
             own.cancel();
             std::future::pending::<()>().await;
         };

@@ -4,7 +4,7 @@ use super::proof::{held_back, proof_of, unproven};
 pub use crate::chat::money;
 use crate::chat::{ChangeKind, FileChange};
 use crate::run::{ChangedFile, TaskResult};
-use crate::verdict::{OutsidePath, OutsideTree, joined_flags, open_folders};
+use crate::verdict::{OutsidePath, OutsideTree, flags_open_folders, joined_flags};
 
 /// One line of the summary: what it is about, and what there is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,8 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     say("tokens", tokens(result));
     say("time", seconds(result.duration_ms));
     if let Some(flags) = joined_flags(&result.protected) {
-        let folders = if open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
+        let folders =
+            if flags_open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
         say("hint", format!("to let these findings through, run it again with {folders}{flags}"));
     }
     facts

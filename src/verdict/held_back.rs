@@ -47,8 +47,8 @@ fn with_flags(held: &[HeldBack]) -> Vec<&HeldBack> {
     held.iter().filter(|held| held.flag.is_some()).collect()
 }
 
-/// Whether the joined flags of these changes open whole folders.
-pub fn open_folders(held: &[HeldBack]) -> bool {
+/// Tells if the joined flags of these changes open whole folders.
+pub fn flags_open_folders(held: &[HeldBack]) -> bool {
     with_flags(held).len() > MOST_FLAGS
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let many: Vec<String> = (0..=MOST_FLAGS).map(|number| format!("tests/{number}.rs")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).chain(["Makefile"]).collect();
         let held: Vec<HeldBack> = many.iter().map(|path| HeldBack::new(path, "changed", "a rule")).collect();
-        assert!(open_folders(&held) && !open_folders(&held[..MOST_FLAGS]));
+        assert!(flags_open_folders(&held) && !flags_open_folders(&held[..MOST_FLAGS]));
         assert_eq!(flags(&many).unwrap(), "--allow-edit 'tests/**' --allow-edit Makefile");
     }
 }

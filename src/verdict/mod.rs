@@ -4,7 +4,7 @@ mod held_back;
 mod outside;
 mod reason;
 
-pub use held_back::{HeldBack, joined_flags, open_folders, shell_word};
+pub use held_back::{HeldBack, flags_open_folders, joined_flags, shell_word};
 pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 
