@@ -1,16 +1,32 @@
-//! The hidden verbs of the sandbox: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
+//! What only fledge itself starts: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
+//! A run starts them dozens of times, so they do without the table of all verbs.
 
 use super::block_on;
 use super::failure::Failure;
 use crate::process::wall;
 use crate::tool;
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
+/// The command line of what only fledge starts.
+#[derive(Debug, Parser)]
+#[command(name = "fledge", disable_help_subcommand = true)]
+enum Internal {
+    /// Become a program behind a wall
+    #[command(name = wall::INSIDE)]
+    Inside(InsideArguments),
+    /// Hold layers over folders, or become a program that sees them
+    #[command(name = wall::LAYERS, subcommand)]
+    Layers(LayersVerb),
+    /// Serve tool calls
+    #[command(name = tool::TOOL_HOST)]
+    ToolHost,
+}
+
 /// Arguments of `fledge inside`.
 #[derive(Debug, Args)]
-pub(super) struct InsideArguments {
+struct InsideArguments {
     /// What is forbidden, as JSON
     fence: String,
     /// The program
@@ -20,8 +36,31 @@ pub(super) struct InsideArguments {
     args: Vec<OsString>,
 }
 
+/// Returns whether this process was started by fledge for itself.
+pub(super) fn is_called() -> bool {
+    let verb = std::env::args_os().nth(1);
+    verb.is_some_and(|verb| [wall::INSIDE, wall::LAYERS, tool::TOOL_HOST].iter().any(|own| verb == *own))
+}
+
+/// Does what the command line says; returns the exit code.
+pub(super) fn run() -> u8 {
+    match Internal::try_parse() {
+        Ok(Internal::Inside(arguments)) => enter(&arguments),
+        Ok(Internal::Layers(verb)) => layers(&verb),
+        Ok(Internal::ToolHost) => {
+            let done = host().unwrap_or_else(|failure: Failure| failure.show());
+            crate::process::close();
+            done
+        }
+        Err(error) => {
+            let _nobody_reads = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(2)
+        }
+    }
+}
+
 /// Becomes the program; gives the exit code when that fails.
-pub(super) fn enter(arguments: &InsideArguments) -> u8 {
+fn enter(arguments: &InsideArguments) -> u8 {
     let fault = wall::enter(&arguments.fence, &arguments.program, &arguments.args);
     let _nobody_reads = writeln!(std::io::stderr(), "{}", fault.line());
     fault.exit_code()
@@ -29,7 +68,7 @@ pub(super) fn enter(arguments: &InsideArguments) -> u8 {
 
 /// Verbs of `fledge layers`.
 #[derive(Debug, Subcommand)]
-pub(super) enum LayersVerb {
+enum LayersVerb {
     /// Hold a namespace with the layers that standard input names, until its end
     Hold,
     /// Become a program in the namespace that a process holds
@@ -45,7 +84,7 @@ pub(super) enum LayersVerb {
 }
 
 /// Does what the verb says; returns the exit code.
-pub(super) fn layers(verb: &LayersVerb) -> u8 {
+fn layers(verb: &LayersVerb) -> u8 {
     let error = match verb {
         LayersVerb::Hold => match wall::hold() {
             Ok(()) => return 0,
@@ -58,7 +97,7 @@ pub(super) fn layers(verb: &LayersVerb) -> u8 {
 }
 
 /// Serves tool calls until nobody asks any more.
-pub(super) fn host() -> Result<u8, Failure> {
+fn host() -> Result<u8, Failure> {
     std::panic::set_hook(Box::new(|_| {})); // standard error is where answers go; a panic is one of them
     block_on(tool::serve())?.map_err(Failure::own)?;
     Ok(0)

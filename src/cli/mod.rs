@@ -125,15 +125,6 @@ enum Verb {
     #[command(subcommand, alias = "spec")]
     #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs check --strict")]
     Specs(specs::SpecsVerb),
-    /// Become a program behind a wall
-    #[command(hide = true)]
-    Inside(inside::InsideArguments),
-    /// Hold layers over folders, or become a program that sees them
-    #[command(hide = true, subcommand)]
-    Layers(inside::LayersVerb),
-    /// Serve tool calls
-    #[command(hide = true)]
-    ToolHost,
 }
 
 /// Does what the command line says.
@@ -142,6 +133,9 @@ pub fn main() -> ExitCode {
     crate::process::unblock_signals();
     let _as_well_as_it_can_be = block_on(async { signals::survive_limits() });
     crate::process::keep_private(); // its environment has keys, and tools run as the same user
+    if inside::is_called() {
+        return ExitCode::from(inside::run());
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -151,11 +145,6 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    match &arguments.verb {
-        Verb::Inside(arguments) => return ExitCode::from(inside::enter(arguments)),
-        Verb::Layers(verb) => return ExitCode::from(inside::layers(verb)),
-        _ => {}
-    }
     let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
     live::give_up_on_panic();
     if paint::is_runner(&environment) {
@@ -187,9 +176,6 @@ pub fn main() -> ExitCode {
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
         Verb::Specs(verb) => specs::run(verb),
-        Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
-        Verb::Layers(verb) => Ok(inside::layers(&verb)),
-        Verb::ToolHost => inside::host(),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

@@ -4,10 +4,9 @@
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
 use crate::process::wall::{Holes, Wall, WallKind, interpreter};
-use crate::process::{End, Invocation, Variables};
+use crate::process::{End, Invocation, Variables, find_program};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -113,15 +112,7 @@ fn files_of(program: &str, path: &str, root: &Path) -> Vec<(String, PathBuf)> {
 
 /// The file that is run as a program, where it can be read.
 fn file_of(program: &str, path: &str) -> Option<PathBuf> {
-    let runs = |file: &PathBuf| {
-        file.is_absolute()
-            && file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-            && File::open(file).is_ok()
-    };
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(runs);
-    }
-    std::env::split_paths(path).map(|folder| folder.join(program)).find(runs)
+    find_program(program, path).filter(|file| File::open(file).is_ok())
 }
 
 impl Gate {

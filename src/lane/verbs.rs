@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 27] = [
+pub(crate) const VERBS: [(&str, &[&str]); 24] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -28,9 +28,6 @@ pub(crate) const VERBS: [(&str, &[&str]); 27] = [
     ("man", &[]),
     ("specs", SPECS),
     ("spec", SPECS),
-    ("inside", &[]),
-    ("layers", &["hold", "join"]),
-    ("tool-host", &[]),
     ("help", &[]),
 ];
 const LANES: &[&str] = &["list", "init", "show", "validate", "run"];

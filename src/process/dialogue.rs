@@ -198,9 +198,9 @@ impl Dialogue {
         let (input, output, out, heard) = pipes().map_err(cannot)?;
         let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
         let (aside, errors) = aside.unzip();
-        let group =
-            Group::start(Program { path: program, args, dir, variables: env, input: Some(input), output, errors })
-                .map_err(|error| why_not(program, &error))?;
+        let (input, errors) = (Some(input.into()), errors.map(Into::into));
+        let group = Group::start(Program { path: program, args, dir, variables: env, input, output, errors })
+            .map_err(|error| why_not(program, &error))?;
         let leader = Leader { pid: group.leader(), news };
         Ok(Self { lines: Arc::new(Lines::new(out, heard)), aside: aside.map(Arc::new), leader, group })
     }

@@ -34,7 +34,7 @@ pub use open_files::room_for;
 pub use pace::Pace;
 pub use private::keep_private;
 pub use rights::{Unwritable, unwritable};
-pub use search_path::{outside, with_path_outside};
+pub use search_path::{find_program, outside, with_path_outside};
 pub use signals::unblock_signals;
 pub use text::{clean, is_invisible, shorten, visible};
 pub use variables::Variables;
@@ -45,6 +45,7 @@ use group::Group;
 use log::Log;
 use rustix::process::{Pid, WaitStatus};
 use start::Program;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -82,6 +83,15 @@ pub struct Invocation {
     pub log: Option<PathBuf>,
     /// The most bytes that file may have; above that its middle is dropped.
     pub log_limit: u64,
+}
+
+/// Files that a program is given, in the place of closed standard input and of its output for what it says on standard error.
+#[derive(Debug, Default)]
+pub struct Files {
+    /// What it reads, from where the file stands.
+    pub input: Option<File>,
+    /// Where it complains.
+    pub errors: Option<File>,
 }
 
 /// A program that is over.
@@ -129,7 +139,17 @@ pub async fn run_within(
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
 ) -> Ended {
-    run_paced(None, bounds, invocation, stop, on_output).await
+    run_paced(None, bounds, Files::default(), invocation, stop, on_output).await
+}
+
+/// The same with files in the place of standard input and standard error.
+pub async fn run_with(
+    files: Files,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
+    run_paced(None, Bounds::default(), files, invocation, stop, on_output).await
 }
 
 /// The same for one who may be behind in hearing the output: it comes in pieces of 4 KiB at most, none of them while the pace is
@@ -140,12 +160,13 @@ pub async fn run_at(
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
 ) -> Ended {
-    run_paced(pace, Bounds::default(), invocation, stop, on_output).await
+    run_paced(pace, Bounds::default(), Files::default(), invocation, stop, on_output).await
 }
 
 async fn run_paced(
     pace: Option<&Pace>,
     bounds: Bounds,
+    files: Files,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
@@ -154,7 +175,7 @@ async fn run_paced(
     if stop.is_cancelled() {
         return Ended::at_once(End::Stopped, Duration::ZERO);
     }
-    let (mut leader, group, mut output) = match start(&invocation, pace, on_output) {
+    let (mut leader, group, mut output) = match start(&invocation, files, pace, on_output) {
         Ok(started) => started,
         Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
     };
@@ -303,6 +324,7 @@ type Started<'a> = (Leader, Group, Output<'a>);
 
 fn start<'a>(
     invocation: &Invocation,
+    files: Files,
     pace: Option<&'a Pace>,
     on_output: &'a (dyn Fn(&[u8]) + Send + Sync),
 ) -> Result<Started<'a>, String> {
@@ -321,7 +343,8 @@ fn start<'a>(
     };
     let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let group = Group::start(Program { path: program, args, dir, variables: env, input: None, output, errors: None })
+    let (input, errors) = (files.input.map(Into::into), files.errors.map(Into::into));
+    let group = Group::start(Program { path: program, args, dir, variables: env, input, output, errors })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, pace, on_output)))

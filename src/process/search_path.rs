@@ -1,6 +1,7 @@
 //! The search path of programs that fledge starts for itself, beside an agent that writes in a folder.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// The folders of a search path in which nobody who writes below `root` can put a program: those with a whole path that are there, and
 /// not in it, links followed. Of the others none counts, also not one that is yet to be made.
@@ -11,6 +12,19 @@ pub fn outside(search_path: &str, root: &Path) -> String {
         folder.is_absolute() && folder.canonicalize().is_ok_and(|folder| !folder.starts_with(&root))
     };
     search_path.split(':').filter(is_safe).collect::<Vec<_>>().join(":")
+}
+
+/// Finds the file of a program by its name in a search path, or by its whole path: the first that can be run. Folders without a
+/// whole path do not count.
+pub fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
+    let runs = |file: &PathBuf| {
+        let found = if file.is_absolute() { file.metadata().ok() } else { None };
+        found.is_some_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(runs);
+    }
+    std::env::split_paths(search_path).map(|folder| folder.join(name)).find(runs)
 }
 
 /// The same environment with such a search path.

@@ -6,7 +6,8 @@ use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::Pid;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeWriter};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -19,11 +20,11 @@ pub(super) struct Program<'a> {
     pub(super) dir: &'a Path,
     pub(super) variables: &'a Variables,
     /// What it reads, if anything.
-    pub(super) input: Option<PipeReader>,
+    pub(super) input: Option<OwnedFd>,
     /// Where it writes.
     pub(super) output: PipeWriter,
     /// Where it complains, if that is elsewhere.
-    pub(super) errors: Option<PipeWriter>,
+    pub(super) errors: Option<OwnedFd>,
 }
 
 impl Program<'_> {
@@ -31,8 +32,7 @@ impl Program<'_> {
     /// session has no terminal.
     pub(super) fn start(self, mark: &str, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
-        if !in_session && self.input.is_none() && self.errors.is_none() && self.path.contains('/') && self.starts_here()
-        {
+        if !in_session && self.path.contains('/') && self.starts_here() {
             return self.start_here(mark);
         }
         self.start_anywhere(mark, in_session)
@@ -51,7 +51,7 @@ impl Program<'_> {
         use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
         use nix::sys::signal::{SigSet, Signal};
         use std::ffi::CString;
-        use std::os::fd::AsRawFd as _;
+        use std::os::fd::AsRawFd;
 
         let path = CString::new(self.path)?;
         let args = self.args.iter().map(|arg| CString::new(arg.as_str()));
@@ -59,11 +59,11 @@ impl Program<'_> {
         let mark = CString::new(mark)?;
         let variables: Vec<_> = self.variables.entries()?.chain([mark.as_c_str()]).collect();
 
-        let nothing = nothing()?;
         let mut files = PosixSpawnFileActions::init()?;
-        files.add_dup2(nothing.as_raw_fd(), 0)?;
+        let input = self.input.as_ref().map_or_else(|| nothing().map(AsRawFd::as_raw_fd), |own| Ok(own.as_raw_fd()))?;
+        files.add_dup2(input, 0)?;
         files.add_dup2(self.output.as_raw_fd(), 1)?;
-        files.add_dup2(self.output.as_raw_fd(), 2)?;
+        files.add_dup2(self.errors.as_ref().map_or(self.output.as_raw_fd(), AsRawFd::as_raw_fd), 2)?;
 
         let mut attributes = PosixSpawnAttr::init()?;
         let flags = PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
@@ -81,7 +81,7 @@ impl Program<'_> {
 
     fn start_anywhere(self, mark: &str, in_session: bool) -> io::Result<Pid> {
         let _all_can_be_given = self.variables.entries()?;
-        let stderr = self.errors.map_or_else(|| self.output.try_clone(), Ok)?;
+        let stderr = self.errors.map_or_else(|| self.output.try_clone().map(OwnedFd::from), Ok)?;
         let stdout = self.output;
         let mut command = CommandWrap::with_new(self.path, |command| {
             command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());

@@ -1,6 +1,6 @@
 //! The attacks and the honest work, as they are written in `rows/` and `projects.yaml`.
 
-use crate::support::{draw, has_slow_rows, wanted_rows};
+use crate::support::{draw, wanted_rows};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -146,9 +146,7 @@ impl Book {
                 .map(|rows| rows.iter().filter(|row| names.contains(&row.id)).collect());
             return Wanted { attacks, honest, changes };
         }
-        let is_quick = |row: &&Row| has_slow_rows() || !row.project.starts_with("go");
-        let [attacks, honest, changes] =
-            [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().filter(is_quick).collect());
+        let [attacks, honest, changes] = [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().collect());
         Wanted {
             attacks: draw("attacks", ATTACKS, attacks),
             honest: draw("honest changes", HONEST, honest),

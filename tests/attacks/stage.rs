@@ -2,7 +2,7 @@
 
 use crate::attacks::rows::{Work, folder};
 use crate::attacks::tools;
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, go_cache};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd as _;
@@ -21,6 +21,7 @@ pub(crate) struct Stage {
     listener: TcpListener,
     /// A socket in the workspace, of a program that the user has started there.
     service: Option<UnixListener>,
+    go_cache: Option<PathBuf>,
 }
 
 impl Stage {
@@ -28,7 +29,8 @@ impl Stage {
     pub(crate) fn set(work: &Work, place: &Path) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let mut stage = Self { folder: place.to_owned(), listener, service: None };
+        let go_cache = work.project.starts_with("go").then(go_cache);
+        let mut stage = Self { folder: place.to_owned(), listener, service: None, go_cache };
         for place in ["workspace", "home/.ssh", "outside", "said", "state", "tmp", "clean"] {
             fs::create_dir_all(stage.at(place)).unwrap();
         }
@@ -67,6 +69,7 @@ impl Stage {
     pub(crate) fn run(&self, line: &[&str], name: &str, limit: Duration) -> Option<i32> {
         let mut command = self.command(line, name, limit);
         command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
+        command.envs(self.go_cache.iter().map(|cache| ("GOCACHE", cache)));
         // No row asks a real registry.
         command.env("npm_config_registry", "http://127.0.0.1:9/").env("npm_config_fetch_retries", "0");
         command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET);

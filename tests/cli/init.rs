@@ -1,6 +1,6 @@
 //! A project that says nothing about lanes: they are detected, shown, used as the gate, and written down once.
 
-use crate::support::{Fledge, Model, say, write};
+use crate::support::{Fledge, Model, go_cache, say, write};
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -25,6 +25,10 @@ fn is_installed(program: &str) -> bool {
 #[track_caller]
 fn a_fresh_project(program: &str, files: &[(&str, &str)], steps: &[&str]) {
     let fresh = files.iter().fold(Fledge::new(), |fledge, (path, text)| fledge.file(path, text));
+    let at_home = |fledge: Fledge| {
+        let fledge = at_home(fledge);
+        if program == "go" { fledge.env("GOCACHE", go_cache().to_str().unwrap()) } else { fledge }
+    };
     let init = at_home(fresh.args(INIT)).run();
     if !is_installed(program) {
         init.must_exit(2);

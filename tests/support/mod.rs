@@ -6,6 +6,7 @@ mod dice;
 mod ended;
 mod fledge;
 mod git;
+mod go;
 mod model;
 mod processes;
 mod pty;
@@ -21,15 +22,16 @@ pub(crate) use dice::Dice;
 pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use git::git;
+pub(crate) use go::go_cache;
 pub(crate) use model::{Asked, Model};
 pub(crate) use schemas::{must_be_batch_report, must_be_eval_report};
 
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;
 pub(crate) use requirements::Need;
-pub(crate) use sampling::{amount, dice, draw, has_slow_rows, is_whole, seed, wanted_rows};
+pub(crate) use sampling::{amount, dice, draw, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
-pub(crate) use waiting::{PATIENCE, SOON, becomes, until};
+pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, until};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 
 use serde_json::Value;

@@ -14,12 +14,6 @@ pub(crate) fn is_whole() -> bool {
     std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1")
 }
 
-/// Returns whether samples have rows that take minutes: those in Go, which compiles its whole library
-/// in each fresh room. `FLEDGE_TEST_SLOW=1`, as in the proof lane.
-pub(crate) fn has_slow_rows() -> bool {
-    is_whole() || std::env::var("FLEDGE_TEST_SLOW").is_ok_and(|slow| slow == "1")
-}
-
 /// Returns the amount for an ordinary run, or the one for a run that tries everything.
 pub(crate) fn amount<T>(part: T, all: T) -> T {
     if is_whole() { all } else { part }

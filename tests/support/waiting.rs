@@ -23,13 +23,18 @@ pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) {
 }
 
 /// Waits until this holds; returns false after [`PATIENCE`].
-pub(crate) fn becomes(mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn becomes(holds: impl FnMut() -> bool) -> bool {
+    becomes_by(TICK, holds)
+}
+
+/// The same with another pause between two looks, for those that cost more.
+pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let late = Instant::now() + PATIENCE;
     while !holds() {
         if Instant::now() > late {
             return false;
         }
-        std::thread::sleep(TICK);
+        std::thread::sleep(tick);
     }
     true
 }

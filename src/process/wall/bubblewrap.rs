@@ -5,7 +5,7 @@ use super::homes;
 use super::inside::Fence;
 use super::{INSIDE, LAYERS};
 use crate::process::Invocation;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
@@ -91,7 +91,8 @@ impl Bubblewrap {
         }
         let mut rules = holes.rules(&inner.env, helper);
         holes.home.iter().for_each(|home| seed(&mut rules, home));
-        rules.iter().filter(|rule| !is_absent(rule, &rules)).for_each(|rule| arguments.place(rule, holes));
+        let by_path = by_path(&rules);
+        rules.iter().filter(|rule| !is_absent(rule, &by_path)).for_each(|rule| arguments.place(rule, holes));
         let sockets = if how == Sockets::OneByOne && !may_come(holes) { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
@@ -171,9 +172,13 @@ fn seed(rules: &mut Vec<Rule>, home: &Path) {
 /// Returns whether a rule hides a file in a folder that is empty inside of the sandbox. The file is
 /// absent there without a cover, and some tools (yarn 1, with `~/.npmrc`) fail at a cover, which is
 /// a device that they cannot read.
-fn is_absent(rule: &Rule, rules: &[Rule]) -> bool {
-    let above = || rule.at.parent().and_then(|folder| over(rules, folder));
+fn is_absent(rule: &Rule, rules: &HashMap<&Path, &Rule>) -> bool {
+    let above = || rule.at.ancestors().skip(1).find_map(|folder| rules.get(folder));
     rule.sight == Sight::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.sight == Sight::Empty)
+}
+
+fn by_path(rules: &[Rule]) -> HashMap<&Path, &Rule> {
+    rules.iter().map(|rule| (rule.at.as_path(), rule)).collect()
 }
 
 /// Whether a program of the user may bind a socket in a folder that is written inside while a program
@@ -262,8 +267,8 @@ mod tests {
     fn a_hidden_file_of_an_empty_home_is_not_placed() {
         let rule = |at: &str, sight| Rule { at: at.into(), sight, from: None };
         let rules = [rule("/nowhere", Sight::Empty), rule("/nowhere/.npmrc", Sight::Masked)];
-        assert!(is_absent(&rules[1], &rules));
-        assert!(!is_absent(&rules[1], &rules[1..]));
+        assert!(is_absent(&rules[1], &by_path(&rules)));
+        assert!(!is_absent(&rules[1], &by_path(&rules[1..])));
     }
 
     #[test]

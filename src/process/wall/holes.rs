@@ -7,6 +7,7 @@ use super::view::View;
 use super::{gits, homes, programs};
 use crate::process::Variables;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What a program behind a wall may see and do. What is not named can be read and not written, but for devices, other processes, temporary
@@ -165,11 +166,10 @@ impl Holes {
             |rule: &Rule| rule.sight == Sight::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none();
         rules.retain(|rule| !is_granted(rule) || !own.iter().any(|own| rule.at.starts_with(own)));
         // Where two speak of one path the later one holds: what the caller says comes last.
+        let mut spoken = HashSet::new();
+        let mut rules: Vec<Rule> = rules.into_iter().rev().filter(|rule| spoken.insert(rule.at.clone())).collect();
+        rules.reverse();
         rules.sort_by_key(|rule| rule.at.components().count());
-        let last: Vec<bool> =
-            (0..rules.len()).map(|at| rules[at + 1..].iter().all(|later| later.at != rules[at].at)).collect();
-        let mut last = last.into_iter();
-        rules.retain(|_| last.next().unwrap_or(true));
         let links =
             needs.links.into_iter().filter(|(at, _)| over(&rules, at).is_some_and(|it| it.sight == Sight::Empty));
         let links: Vec<Rule> = links.map(|(at, target)| Rule { at, sight: Sight::Link, from: Some(target) }).collect();

@@ -266,23 +266,19 @@ pub(super) fn link_toolchains(theirs: &Path, home: &Path) -> io::Result<()> {
 
 /// Whether a folder is in, is, or has in it what is listed among the credentials of any home.
 pub fn holds_credentials(folder: &Path) -> bool {
-    folder.ancestors().any(|home| {
-        CREDENTIALS.iter().any(|at| {
-            let secret = home.join(at);
-            folder.starts_with(&secret) || (home != folder && secret.starts_with(folder) && secret.exists())
-        })
+    let mut homes = folder.ancestors().skip(1).filter_map(|home| Some((home, folder.strip_prefix(home).ok()?)));
+    homes.any(|(home, rest)| {
+        let leads_to = |at: &str| Path::new(at).starts_with(rest) && home.join(at).exists();
+        CREDENTIALS.iter().any(|at| rest.starts_with(at) || leads_to(at))
     })
 }
 
 /// The homes that a folder of programs is in, each with the toolchain that has it there.
 pub(super) fn of_program(folder: &Path) -> impl Iterator<Item = (&Path, &'static str)> {
-    let in_home = |home: &&Path, toolchain: &str| folder.starts_with(home.join(toolchain));
-    folder.ancestors().skip(1).flat_map(move |home| {
-        TOOLCHAINS
-            .iter()
-            .copied()
-            .filter(move |toolchain| in_home(&home, toolchain))
-            .map(move |toolchain| (home, toolchain))
+    let homes = folder.ancestors().skip(1).filter_map(|home| Some((home, folder.strip_prefix(home).ok()?)));
+    homes.flat_map(|(home, rest)| {
+        let own = TOOLCHAINS.iter().copied().filter(move |toolchain| rest.starts_with(toolchain));
+        own.map(move |toolchain| (home, toolchain))
     })
 }
 

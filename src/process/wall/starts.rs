@@ -3,7 +3,7 @@
 
 use super::bubblewrap::Sockets;
 use super::{Holes, Placeholders, Wall, WallKind};
-use crate::process::{self, End, Ended, Invocation, Pace};
+use crate::process::{self, End, Ended, Files, Invocation, Pace};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -70,10 +70,11 @@ impl Wall {
             let waiting = (self.kind() == WallKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
             let hear = |bytes: &[u8]| held.take(bytes);
-            let ended = process::run_paced(pace, holes.limits.bounds(), outer.clone(), stop, &hear).await;
-            let is_last = stop.is_cancelled() || ended.duration > BUILDING || builds.peek().is_none();
-            if !is_last && self.met_something_gone(&ended, &outer) {
-                continue;
+            let ended =
+                process::run_paced(pace, holes.limits.bounds(), Files::default(), outer.clone(), stop, &hear).await;
+            let may_be_again = !stop.is_cancelled() && ended.duration <= BUILDING;
+            if may_be_again && self.met_something_gone(&ended, &outer) && builds.peek().is_some() {
+                continue; // the next wall is built, at some cost, only where it is needed
             }
             held.let_go();
             return self.told(ended, holes, inner.clone(), stop).await;

@@ -1,16 +1,14 @@
 //! The one way to git: a program with the arguments, the whole environment, the input and the limits that are given here, and nothing else.
 
 use super::TreesFault;
-use crate::process::{self, End, Invocation, Variables};
-use std::io::Write as _;
+use crate::process::{self, End, Files, Invocation, Variables};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
-/// Programs are started with closed input and one pipe for all they say; this gives git a file to read, and one for its complaints.
-const SCRIPT: &str = r#"exec git "$@" <"$FLEDGE_GIT_READS" 2>"$FLEDGE_GIT_SAYS""#;
 /// The longest that one call may take: more than any folder needs, and less than for ever.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// The first version that has all that is used here.
@@ -171,24 +169,29 @@ impl Git {
         limit: usize,
         stop: &CancellationToken,
     ) -> Result<Answer, TreesFault> {
-        let file = || NamedTempFile::new_in(&self.scratch).map_err(TreesFault::io("write in", &self.scratch));
-        let (mut reads, says) = (file()?, file()?);
-        reads.write_all(input).map_err(TreesFault::io("write", reads.path()))?;
+        let files = || -> io::Result<(Files, File)> {
+            let says = tempfile::tempfile_in(&self.scratch)?;
+            let mut reads = if input.is_empty() { None } else { Some(tempfile::tempfile_in(&self.scratch)?) };
+            if let Some(reads) = &mut reads {
+                reads.write_all(input)?;
+                reads.rewind()?;
+            }
+            Ok((Files { input: reads, errors: Some(says.try_clone()?) }, says))
+        };
+        let (files, mut says) = files().map_err(TreesFault::io("write in", &self.scratch))?;
         let kept = Mutex::new(Vec::new());
         let keep = |bytes: &[u8]| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             let room = limit.saturating_sub(kept.len()).min(bytes.len());
             kept.extend_from_slice(&bytes[..room]);
         };
-        let env = self.with("FLEDGE_GIT_READS", reads.path()).with("FLEDGE_GIT_SAYS", says.path()).env;
-        let args: Vec<&str> = ["-c", SCRIPT, "git"].iter().chain(self.switches).chain(args).copied().collect();
-        let ended = process::run(self.invocation(&args, env), stop, &keep).await;
-        let said = std::fs::read(says.path()).unwrap_or_default();
+        let ended = process::run_with(files, self.invocation(args), stop, &keep).await;
+        let mut said = Vec::new();
+        let _as_far_as_it_can_be_read = says.rewind().and_then(|()| says.read_to_end(&mut said));
         let said = process::shorten(&process::clean(&said), SAID).trim().to_owned();
         let output = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let verb = args.get(3 + self.switches.len()).copied().unwrap_or_default().to_owned();
+        let verb = args.first().copied().unwrap_or_default().to_owned();
         match ended.end {
-            End::Exited(127 | 126) => Err(TreesFault::NoGit { why: said }),
             End::Exited(code) => Ok(Answer { code, output, said }),
             End::NotStarted(why) => Err(TreesFault::NoGit { why }),
             End::Stopped => Err(TreesFault::Stopped),
@@ -198,12 +201,14 @@ impl Git {
         }
     }
 
-    fn invocation(&self, args: &[&str], env: Variables) -> Invocation {
+    fn invocation(&self, args: &[&str]) -> Invocation {
+        // A program with a whole path is started without a copy of this process (posix_spawn(3)).
+        let found = process::find_program("git", self.env.get("PATH").unwrap_or_default());
         Invocation {
-            program: "/bin/sh".into(),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            program: found.map_or_else(|| "git".into(), |found| found.to_string_lossy().into_owned()),
+            args: self.switches.iter().chain(args).map(|arg| (*arg).to_owned()).collect(),
             dir: self.dir.clone(),
-            env,
+            env: self.env.clone(),
             timeout: Some(PATIENCE),
             grace: GRACE,
             linger: Duration::ZERO,

@@ -36,14 +36,17 @@ pub(super) async fn frozen(
     stop: &CancellationToken,
 ) -> Result<Frozen, TreesFault> {
     let git = Git::of_user(root, scratch, env);
-    let told = async |args: &[&str]| -> Result<Option<String>, TreesFault> {
+    let told = async |args: &[&str]| -> Result<String, TreesFault> {
         let answer = git.run(args, b"", usize::MAX, stop).await?;
-        let text = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
-        Ok((answer.code == 0 && !text.is_empty()).then_some(text))
+        Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
     };
-    let own = told(&["config", "--type=path", "--get", "core.excludesFile"]).await?;
-    let hooks = told(&["config", "--type=path", "--get-all", "core.hooksPath"]).await?.unwrap_or_default();
-    let hooks = hooks.lines().rfind(|line| *line != "/dev/null"); // which `Git` adds itself
+    let wanted = r"^core\.(excludesfile|hookspath)$";
+    let set = told(&["config", "-z", "--type=path", "--get-regexp", wanted]).await?;
+    let set: Vec<(&str, &str)> = set.split('\0').filter_map(|one| one.split_once('\n')).collect();
+    let own =
+        set.iter().rfind(|(key, _)| *key == "core.excludesfile").map(|(_, path)| *path).filter(|it| !it.is_empty());
+    // `Git` itself adds the last value.
+    let hooks = set.iter().rfind(|(key, path)| *key == "core.hookspath" && *path != "/dev/null").map(|(_, path)| *path);
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
         (Some(folder), _) => Some(Path::new(folder).join("git/ignore")),
@@ -51,13 +54,12 @@ pub(super) async fn frozen(
         (None, None) => None,
     };
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    let top = told(&["rev-parse", "--show-toplevel"]).await?.map(PathBuf::from);
-    let prefix = told(&["rev-parse", "--show-prefix"]).await?.unwrap_or_default();
-    let prefix = prefix.trim_end_matches('/').to_owned();
+    let line = async |args: &[&str]| Ok::<_, TreesFault>(told(args).await?.trim_end_matches('\n').to_owned());
+    let top = Some(line(&["rev-parse", "--show-toplevel"]).await?).filter(|top| !top.is_empty()).map(PathBuf::from);
+    let prefix = line(&["rev-parse", "--show-prefix"]).await?.trim_end_matches('/').to_owned();
     files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
     if let Some(top) = &top {
-        let exclude = told(&["rev-parse", "--git-path", "info/exclude"]).await?;
-        files.extend(exclude.map(|path| (root.join(path), prefix.clone())));
+        files.push((root.join(line(&["rev-parse", "--git-path", "info/exclude"]).await?), prefix.clone()));
         let mut above = top.clone();
         let mut rest = prefix.as_str();
         while !rest.is_empty() {

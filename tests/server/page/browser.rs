@@ -1,17 +1,21 @@
 //! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks it.
 
 use super::wire::exchange;
-use crate::support::{Need, becomes, record_time};
+use crate::support::{Need, becomes_by, record_time};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Keys, as WebDriver names them.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
+
+/// The pause between two looks at a page: each of them wakes four processes.
+const TICK: Duration = Duration::from_millis(20);
 
 /// A browser; it is gone when it is dropped.
 pub(crate) struct Browser {
@@ -141,7 +145,7 @@ impl Browser {
     /// Waits until an expression in the page is true.
     #[track_caller]
     pub(crate) fn until(&self, holds: &str) {
-        if !becomes(|| self.js(&format!("return Boolean({holds})")) == json!(true)) {
+        if !becomes_by(TICK, || self.js(&format!("return Boolean({holds})")) == json!(true)) {
             panic!("it never was so that {holds}:\n{}\n{:#?}", self.text("body"), self.console());
         }
     }
