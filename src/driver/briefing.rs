@@ -167,12 +167,21 @@ fn cautions(settings: &Settings) -> Vec<String> {
     folders.chain(plain).collect()
 }
 
+/// The pattern of the file that the task came from, where it is in the workspace: a later run may begin with it.
+fn file_of(task: &Task, workspace: &Path) -> Option<String> {
+    let source = Path::new(&task.source);
+    let below = source.strip_prefix(workspace).unwrap_or(source);
+    let is_inside = below.is_relative() && workspace.join(below).is_file();
+    is_inside.then(|| format!("/{}", globset::escape(&below.to_string_lossy())))
+}
+
 fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
     };
-    let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
+    let own = file_of(task, &settings.workspace);
+    let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().chain(own).collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 const HIDDEN: &str = "git ignored this path when the run began; add the file yourself";
 /// Why the tree does not have a file that a file tool wrote.
 const UNSEEN: &str = "git ignores this path";
+/// Why the tree does not have what a new line of the work's own ignores.
+const COVERED: &str = "git ignores this path by a line that is new";
 
 impl Hands {
     /// Looks for what changed since the gate was frozen and is in no tree; and gives a note where that could not be looked at. Nobody of
@@ -46,8 +48,10 @@ impl Hands {
 fn told(outside: Outside) -> OutsideTree {
     let left_out = outside.hidden.iter().map(|path| OutsidePath::file(path, HIDDEN));
     let unseen = outside.unseen.iter().map(|path| OutsidePath::file(path, UNSEEN));
-    let left_out: Vec<OutsidePath> = left_out.chain(unseen).collect();
-    let is_named = |path: &String| outside.unseen.contains(path);
+    let is_unseen = |path: &&String| outside.unseen.contains(path);
+    let covered = outside.covered.iter().filter(|path| !is_unseen(path)).map(|path| OutsidePath::file(path, COVERED));
+    let left_out: Vec<OutsidePath> = left_out.chain(unseen).chain(covered).collect();
+    let is_named = |path: &String| outside.unseen.contains(path) || outside.covered.contains(path);
     let ignored = outside.ignored.into_iter().filter(|(path, ..)| !is_named(path));
     OutsideTree::new(ignored.map(|(path, root, what)| IgnoredFile { path, root, what }).collect(), left_out)
 }

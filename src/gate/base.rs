@@ -11,6 +11,7 @@ use super::built::is_start;
 use super::canary::{self, Seen};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, copy_tree};
 use super::evidence::{Evidence, Printed, Shown};
+use super::folder_watch::FolderWatch;
 use super::logs::counted;
 use super::planted;
 use super::sentry::Sentry;
@@ -26,7 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// What the gate said of the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,8 @@ pub(super) struct Base {
     pub(super) see_all: BTreeSet<String>,
     /// Lanes that see at least one failure that is planted. Where the checks fail, a lane may see none.
     pub(super) see_any: BTreeSet<String>,
+    /// Folders of protected files that its own steps move or close, or whose times they set.
+    pub(super) restless: BTreeSet<String>,
     /// What this base has in common with others of the project whose build output is a start for its own.
     line: String,
     /// How many bases in a row began with the build output of an earlier one.
@@ -190,6 +193,7 @@ pub(super) async fn judge(
         evidence: Evidence::default(),
         see_all: BTreeSet::new(),
         see_any: BTreeSet::new(),
+        restless: BTreeSet::new(),
         folder: making.clone(),
     };
     let mut steps = Vec::new();
@@ -255,7 +259,7 @@ async fn judge_lane(
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
-        Some(room) if is_asked => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
+        Some(room) if is_asked => Some(Sentry::post(gate, room, &kept).await.map_err(BaseFault::CannotRun)?),
         Some(_) | None => None,
     };
     let mut place = here(logs);
@@ -276,6 +280,8 @@ async fn judge_lane(
     }
     if let Some(sentry) = sentry {
         let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;
+        let (moved, written): (Vec<_>, Vec<_>) = written.into_iter().partition(FolderWatch::has_found);
+        base.restless.extend(moved.into_iter().map(|finding| finding.path));
         if let Some(finding) = written.into_iter().next() {
             return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
         }

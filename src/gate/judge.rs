@@ -182,10 +182,12 @@ impl Sitting<'_> {
             Some(base) => Arc::clone(base),
             None if self.is_base && tree == self.gate.base() && !is_known() => return Ok(record.evidence.ran()),
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
-            None => return Ok(None),
+            None => return self.must_agree(record),
         };
         let shortfalls = record.evidence.shortfalls(&base.evidence);
-        if !shortfalls.is_empty() {
+        if shortfalls.is_empty() {
+            self.compare_counts(&base.evidence, tree, record).await?;
+        } else {
             self.excuse(shortfalls, tree, record).await?;
         }
         Ok(base.evidence.ran())

@@ -14,6 +14,7 @@ mod detection;
 mod differences;
 mod evidence;
 mod feedback;
+mod folder_watch;
 mod forget;
 mod freeze;
 mod gits;
@@ -71,7 +72,7 @@ use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
 use install::Installation;
 use judge::Sitting;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -107,8 +108,8 @@ pub struct Gate {
     protected_files: OnceCell<BTreeSet<String>>,
     /// What the lanes said of it, once they were asked.
     judged: OnceCell<Arc<Base>>,
-    /// The newest tree of an agent that failed, with its attempt and what the lanes said.
-    failed: Mutex<Option<(TreeId, u32, Verdict)>>,
+    /// The trees of an agent that failed, each with its first attempt and what the lanes said.
+    failed: Mutex<BTreeMap<TreeId, (u32, Verdict)>>,
 }
 
 /// Where and how a gate runs.

@@ -3,11 +3,12 @@
 
 use super::candidate::is_in;
 use super::clean::CleanRoom;
+use super::folder_watch::FolderWatch;
 use super::seal::{NOT_LOOKED_INTO, Seal, Stamps};
 use super::{Gate, Site};
 use crate::lane::Lane;
 use crate::lane_runner::AfterStep;
-use crate::verdict::Finding;
+use crate::verdict::{Finding, IN_THE_ROOM};
 use crate::workspace::replica::{Differs, Sides};
 use crate::workspace::trees::path_text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,19 +36,21 @@ type Differences = BTreeMap<PathBuf, Differs>;
 struct Post {
     seal: Seal,
     before: Before,
+    folders: FolderWatch,
     /// What was seen to be written, by path, each with the step that had just ended.
     seen: Mutex<BTreeMap<String, (Finding, String)>>,
 }
 
 impl Sentry {
-    /// Takes a look before the first step.
+    /// Takes a look before the first step. `kept` are the protected paths of the room, whose folders are watched.
     ///
     /// # Errors
     /// That looking panicked.
-    pub(super) async fn post(gate: &Gate, room: &CleanRoom) -> Result<Self, String> {
-        let (protection, files) = (gate.policy.protection().clone(), room.files());
+    pub(super) async fn post(gate: &Gate, room: &CleanRoom, kept: &[String]) -> Result<Self, String> {
+        let (protection, files, kept) = (gate.policy.protection().clone(), room.files(), kept.to_vec());
         let sides = room.overlay().map(|overlay| overlay.sides().clone());
         let look = move || {
+            let folders = FolderWatch::begin(&files, &kept);
             let seal = Seal::of_nothing(&files, protection);
             let before = match sides {
                 None => Before::Folder(seal.stamps()),
@@ -56,7 +59,7 @@ impl Sentry {
                     Before::Layer(sides, before)
                 }
             };
-            Ok(Self(Arc::new(Post { seal, before, seen: Mutex::default() })))
+            Ok(Self(Arc::new(Post { seal, before, folders, seen: Mutex::default() })))
         };
         tokio::task::spawn_blocking(look).await.map_err(panicked)?
     }
@@ -74,13 +77,13 @@ impl Sentry {
     }
 
     fn look(&self, step: &str) -> Result<(), String> {
-        let Post { seal, before, seen } = &*self.0;
+        let Post { seal, before, folders, seen } = &*self.0;
         let touched = match before {
             Before::Folder(before) => seal.touched(before, &seal.stamps()),
             Before::Layer(sides, before) => touched(seal, sides, before, &differences(seal, sides)?),
         };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        for finding in touched {
+        for finding in touched.into_iter().chain(folders.seen().into_iter().map(FolderWatch::finding)) {
             seen.entry(finding.path.clone()).or_insert_with(|| (finding, step.to_owned()));
         }
         Ok(())
@@ -108,9 +111,12 @@ impl Sentry {
         let ignored: BTreeSet<String> =
             site.trees.ignored(gate.base(), &new, stop).await.map_err(|fault| fault.to_string())?;
         seen.retain(|path, _| !ignored.contains(path));
+        if let Some(base) = gate.judged.get() {
+            seen.retain(|path, (finding, _)| !FolderWatch::has_found(finding) || !base.restless.contains(path));
+        }
         let told = |(mut finding, step): (Finding, String)| {
             let when = if step.is_empty() { String::new() } else { format!(" after step `{step}`") };
-            finding.rule.push_str(&format!("; written in the room, seen{when} of lane `{}`", lane.name));
+            finding.rule.push_str(&format!("{IN_THE_ROOM}, seen{when} of lane `{}`", lane.name));
             finding
         };
         Ok(seen.into_values().map(told).collect())

@@ -77,6 +77,16 @@ pub(super) fn gained(was: &str, is: &str) -> u64 {
     count(is, OF_ONE).saturating_sub(count(was, OF_ONE))
 }
 
+/// The number of tests that a text has gained, at most: where one test in the source is several of the runner, each new value counts; and so
+/// does each new example in documentation.
+pub(super) fn gained_at_most(was: &str, is: &str) -> u64 {
+    let number = |text: &str, signs: &[char]| text.matches(signs).count() as u64;
+    let examples = |text: &str| (text.matches(">>>").count() + text.matches("```").count()) as u64;
+    let values =
+        if count(is, OF_SEVERAL) > 0 { number(is, &[',', '\n']).saturating_sub(number(was, &[',', '\n'])) } else { 0 };
+    gained(was, is).max(values) + examples(is).saturating_sub(examples(was))
+}
+
 /// Whether a test of this name is in a text, behind the suite that reports put before it and without the parameters behind it.
 pub(super) fn has_test(text: &str, name: &str) -> bool {
     let plain = plain(name);

@@ -31,7 +31,7 @@ const TOOLS: [&str; 12] =
 const NETWORK: &[&str] = &[
     "could not resolve host", "eai_again", "network is unreachable", "temporary failure in name resolution", "name or service not known",
     "module lookup disabled by goproxy=off", "but --offline was specified", "enotcached", "err_pnpm_no_offline_tarball", "network connectivity is disabled",
-    "cannot access central", "in offline mode", "dial tcp: lookup",
+    "cannot access central", "in offline mode", "dial tcp: lookup", "could not transfer artifact",
 ];
 
 /// Why a step of the base cannot run where it ran, with what would mend it; `None` where one failed by itself. `path` is the search path of the

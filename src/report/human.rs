@@ -35,14 +35,18 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     let protected: Vec<String> = result.protected.iter().map(held_back).collect();
     let told = |list: &[OutsidePath]| list.iter().map(OutsidePath::told).collect();
     let OutsideTree { ignored, left_out } = &result.outside_tree;
-    for (about, list) in [("findings", protected), ("ignored", told(ignored)), ("left out", told(left_out))] {
+    let before = result.attempts.last().and_then(|attempt| attempt.verdict.told_before());
+    let warnings = result.warnings.iter().filter(|warning| before.as_ref() != Some(*warning)).cloned().collect();
+    let lists =
+        [("findings", protected), ("warnings", warnings), ("ignored", told(ignored)), ("left out", told(left_out))];
+    for (about, list) in lists {
         let more = list.len().saturating_sub(NAMED);
         let more = (more > 0).then(|| format!("and {more} more"));
         for (place, line) in list.into_iter().take(NAMED).chain(more).enumerate() {
             say(if place == 0 { about } else { "" }, line);
         }
     }
-    if let Some(told) = result.attempts.last().and_then(|attempt| attempt.verdict.told_before()) {
+    if let Some(told) = before {
         say("before", told);
     }
     say("attempts", format!("{judged}, {} model turns", result.turns));

@@ -13,6 +13,7 @@
 
 mod action;
 mod answer;
+mod asked;
 mod bill;
 mod budget;
 mod charter;

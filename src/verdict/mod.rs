@@ -4,7 +4,7 @@ mod held_back;
 mod outside;
 mod reason;
 
-pub use held_back::{HeldBack, flags_open_folders, joined_flags, shell_word};
+pub use held_back::{HeldBack, IN_THE_ROOM, flags_open_folders, joined_flags, shell_word};
 pub use outside::{IgnoredFile, OutsidePath, OutsideTree};
 pub use reason::{Reason, ReasonRow, gravest, mildest};
 

@@ -1,6 +1,6 @@
 //! Changes of protected paths: the end of a run names each with its rule and the flag that lets it through.
 
-use crate::support::{Fledge, Model, say, shell, write};
+use crate::support::{Fledge, Model, say, shell, words, write};
 use serde_json::json;
 
 #[test]
@@ -121,6 +121,37 @@ fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
     assert_eq!(report["message"], why, "{}", ended.story());
     let hint = "run it again with --allow-edit Makefile --allow-edit pytest.ini";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
+}
+
+#[test]
+fn work_that_would_run_later_is_put_back_also_where_git_ignores_it() {
+    let later = "mkdir -p tasks/own; for f in task.md tasks/up.md tasks/own/x.md; do printf -- '---\\nlane: false\\n---\\nx\\n' >$f; done";
+    let model =
+        Model::new([shell(&format!("echo up.md >>.gitignore; {later}; touch done")), say("Done."), say("Well.")]);
+    let place = Fledge::simple(&model).file(".gitignore", "/tasks/own/\n").task("Make the file `done`.");
+    let ended = place.run();
+    let report = ended.must_be(0, "verified");
+    let mut paths = words(report["protected"].as_array().unwrap().iter().map(|held| &held["path"]));
+    paths.sort_unstable();
+    assert_eq!(paths, ["task.md", "tasks/own/x.md", "tasks/up.md"], "{report}");
+    assert!(!ended.path("tasks/up.md").exists() && !ended.path("tasks/own/x.md").exists(), "{}", ended.story());
+    assert_eq!(ended.file("task.md").as_deref(), Some("Make the file `done`."));
+}
+
+#[test]
+fn a_run_without_what_the_task_asks_for_is_not_verified() {
+    let change = "printf 'fmt: ; true\\n' >>Makefile; touch done notes";
+    let runs = |task: &str| {
+        let model = Model::new([shell(change), say("Done."), say("Well.")]);
+        let lane = "steps: [{ name: all, run: make all }]";
+        Fledge::simple(&model).lane("verify", lane).file("Makefile", "all: ; true\n").task(task).run()
+    };
+    let asked = runs("Add a target `fmt` to the Makefile.");
+    let report = asked.must_be(6, "gate_tampered");
+    let why = "what the task asks for was put back, because it is protected: Makefile";
+    assert_eq!(report["message"], why, "{}", asked.story());
+    assert!(asked.stderr.trim_end().ends_with("run it again with --allow-edit Makefile"), "{}", asked.story());
+    runs("Make the file `done`; `make all` of the Makefile must pass.").must_be(0, "verified");
 }
 
 #[test]

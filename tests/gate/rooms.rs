@@ -90,6 +90,73 @@ fn tests_are_not_swapped_even_for_a_while() {
     }
 }
 
+/// Starts fledge where it finds no bubblewrap.
+const BEHIND_LANDLOCK: &[&str] = &[
+    "unshare",
+    "-rm",
+    "sh",
+    "-c",
+    "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done; exec \"$@\"",
+    "sh",
+];
+
+#[test]
+fn folders_of_tests_are_neither_moved_nor_closed_even_for_a_while() {
+    if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
+        changes_of_folders_are_seen(BEHIND_LANDLOCK);
+    } else {
+        Need::Landlock.lacks("there is no `unshare`");
+    }
+    changes_of_folders_are_seen(&[]);
+}
+
+fn changes_of_folders_are_seen(starter: &[&str]) {
+    let lane = "steps:\n  - { name: build, run: . src/code.sh }\n  - { name: test, run: 'for t in tests/*.sh; do test ! -f $t || sh $t || exit 1; done' }\n  \
+                - { name: tidy, run: . src/end.sh }\n";
+    let swap = "mv tests old && cp -R old tests && echo true > tests/check.sh";
+    for (change, end) in
+        [(swap, "rm -r tests; mv old tests"), ("chmod 0 tests", "true"), ("chmod 0 tests", "chmod 755 tests")]
+    {
+        let model = Model::new([
+            write("src/code.sh", &format!("({change}) 2>/dev/null; true")),
+            write("src/end.sh", &format!("test ! -e old || ({end}); true")),
+            say("Done."),
+        ]);
+        let run = Fledge::simple(&model).file("tests/check.sh", "test -f done").file("src/code.sh", "true");
+        let run = run.file("src/end.sh", "true").lane("verify", lane).arg("--max-retries=0").under(starter).run();
+        // What a sandbox refuses leaves the test as it is, and that fails.
+        assert!(matches!(run.code, Some(1 | 6)), "{change}: {}", run.story());
+    }
+}
+
+#[test]
+fn a_folder_whose_times_are_set_by_the_base_too_is_no_finding() {
+    let lane = "steps: [{ name: test, run: 'touch tests; sh tests/check.sh' }]";
+    let model = Model::new([shell("touch done"), say("Done.")]);
+    let run = Fledge::simple(&model).file("tests/check.sh", "test -f done").lane("verify", lane).run();
+    run.must_be(0, "verified");
+}
+
+#[test]
+fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
+    if !Need::has_program("pytest") {
+        return;
+    }
+    let poison = "import os, sys\n\n\ndef half(n):\n    return n\n\n\nif 'pytest' in sys.modules:\n    import importlib.util, marshal, struct\n    \
+        from _pytest.assertion.rewrite import PYC_TAIL\n    source = os.path.abspath('tests/test_half.py')\n    \
+        at, told = os.path.dirname(source) + '/__pycache__', os.stat(source)\n    code = compile('def test_half():\\n    pass\\n', source, 'exec')\n    \
+        head = importlib.util.MAGIC_NUMBER + struct.pack('<LLL', 0, int(told.st_mtime), told.st_size)\n    try:\n        \
+        os.makedirs(at, exist_ok=True)\n        open(f'{at}/test_half' + PYC_TAIL, 'wb').write(head + marshal.dumps(code))\n    \
+        except OSError:\n        pass\n";
+    let first = "import half\n\n\ndef test_zero():\n    assert half.half(0) == 0\n";
+    let test = "import half\n\n\ndef test_half():\n    assert half.half(4) == 2\n";
+    let lane = "env: { PYTHONPATH: . }\nsteps: [{ name: test, run: pytest -q tests }]";
+    let model = Model::new([write("half.py", poison), say("Done.")]);
+    let run = Fledge::simple(&model).file("half.py", "def half(n):\n    return n\n").file("tests/test_a.py", first);
+    let run = run.file("tests/test_half.py", test).lane("verify", lane).arg("--max-retries=0").run();
+    run.must_be(1, "gate_failed");
+}
+
 #[test]
 fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
     let model = Model::new([write("tests/new.t", "bad\n"), say("Done.")]);
@@ -131,14 +198,26 @@ fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
 #[test]
 fn a_tree_that_failed_is_not_judged_until_it_passes() {
     let lane = "steps: [{ name: test, run: test -f never }]";
-    let model = Model::new([shell("touch done"), say("Done."), say("Done, I say."), shell("touch more"), say("Done.")]);
-    let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=2").run();
+    let words = [
+        shell("touch done"),
+        say("Done."),
+        say("Done, I say."),
+        shell("touch more"),
+        say("Done."),
+        shell("rm more"),
+        say("Done."),
+    ];
+    let model = Model::new(words);
+    let run = Fledge::simple(&model)
+        .lane("verify", lane)
+        .args(&["run", "task.md", "--max-retries=3", "--stuck-after=9"])
+        .run();
     let report = run.must_be(1, "gate_failed");
     let feedback = |attempt: usize| report["attempts"][attempt]["verdict"]["feedback"].as_str().unwrap().to_owned();
-    assert!(feedback(1).starts_with("no file has changed since attempt 1"), "{}", feedback(1));
-    assert!(!feedback(2).starts_with("no file"), "{}", feedback(2));
-    assert!(model.asked()[3].newest().contains("no file has changed since attempt 1"));
-    let said = "attempt 2 has changed no file, so the checks were not run again";
+    let is_as_before = |attempt: usize| feedback(attempt).starts_with("all files are as in attempt 1");
+    assert_eq!([0, 1, 2, 3].map(is_as_before), [false, true, false, true], "{report}");
+    assert!(model.asked()[3].newest().contains("all files are as in attempt 1"));
+    let said = "all files of attempt 4 are as in attempt 1, so the checks were not run again";
     assert!(report["warnings"].as_array().unwrap().iter().any(|warning| warning == said), "{report}");
 }
 

@@ -51,6 +51,7 @@ pub(in crate::gate) fn remember(
         evidence,
         see_all: BTreeSet::new(),
         see_any: BTreeSet::new(),
+        restless: BTreeSet::new(),
         line: line(gate, site),
         generation: 0,
         folder: making(site)?,
@@ -122,7 +123,8 @@ pub(super) fn line(gate: &Gate, site: &Site) -> String {
 
 /// Where it is kept.
 fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
-    let key = format!("{} {} {}{}", line(gate, site), gate.base(), gate.installed.digest, ignored(gate, site));
+    let (line, installed) = (line(gate, site), &gate.installed.digest);
+    let key = format!("{line} {} {installed}{} {}", gate.base(), ignored(gate, site), variables(site));
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
@@ -134,6 +136,13 @@ pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
     dated.sort();
     let base = dated.iter().rev().filter_map(|(_, path)| known(path)).find(|base| base.line == line)?;
     Some(base).filter(|base| base.generation < GENERATIONS)
+}
+
+/// The variables that steps have, by which checks may pass or fail; but for those that differ from shell to shell.
+fn variables(site: &Site) -> String {
+    let vary = ["_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "INVOCATION_ID", "JOURNAL_STREAM"];
+    let own: BTreeSet<&(String, String)> = site.env.iter().filter(|(name, _)| !vary.contains(&name.as_str())).collect();
+    store::sha256(format!("{own:?}").as_bytes())
 }
 
 /// The ignored files that lanes bring, by their contents: they are in no tree. Nothing, where there are none.

@@ -52,6 +52,7 @@ impl CleanRoom {
             }
             self.lay_over_caches(site, wanted, &mut mounts).map_err(io)?;
             mounts.pins.extend(pins(&files, wanted.kept));
+            mounts.pins.extend(compiled(&files, wanted.kept).map_err(io)?);
             // Outer ones first; of two for one path that which lets less.
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
             mounts.pins.dedup_by(|one, other| one.at == other.at);
@@ -109,6 +110,16 @@ impl CleanRoom {
         let is_empty = |path: &Path| fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
         written.filter(|(_, upper)| !is_empty(upper)).collect()
     }
+}
+
+/// Pins for the folders in which Python keeps what it has compiled of protected files, which stay empty: it believes what it finds there by the
+/// time and the size of the source, and code that is imported early could put other tests there.
+fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<Pin>> {
+    let sources = kept.iter().map(Path::new).filter(|path| path.extension().is_some_and(|it| it == "py"));
+    let folders: BTreeSet<&Path> = sources.filter_map(Path::parent).collect();
+    let all = folders.into_iter().map(|folder| files.join(folder).join("__pycache__"));
+    let new = all.filter(|at| at.symlink_metadata().is_err());
+    new.map(|at| fs::create_dir(&at).map(|()| Pin { at, read_only: true })).collect()
 }
 
 /// Pins for protected files of a room, and for each folder on the way to them: none of them can be

@@ -24,6 +24,9 @@ const NAMED: usize = 10;
 pub(super) const NO_TESTS: &str =
     "no test ran: the runners of tests found none; add a test, or take their steps out of the lane";
 
+/// Of a step that passed while its tests failed.
+const CONTRADICTORY: &str = "its exit code says that all is well, and its tests say that some failed";
+
 /// What the steps of a gate run showed, by lane and step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Evidence {
@@ -116,8 +119,7 @@ impl Shown {
         // What tests of runners print is nothing against a step, so it is only counted beyond what was so on the base.
         let before = if base.is_green { base.printed.failed() } else { base.printed.failed().saturating_sub(1) };
         if self.is_green && self.printed.failed() > before {
-            let why = "its exit code says that all is well, and its tests say that some failed";
-            return Some((why.into(), Gone::Nothing));
+            return Some((CONTRADICTORY.into(), Gone::Nothing));
         }
         let has_run = self.ran().is_some_and(|ran| ran > 0);
         let gone = self.printed.names().missing(base.printed.names(), base.is_green, has_run);
@@ -174,6 +176,28 @@ impl Evidence {
     /// Returns whether a test runner printed a summary and no step ran a test.
     pub(super) fn is_without_tests(&self) -> bool {
         self.ran() == Some(0)
+    }
+
+    /// A step that passed while its runner's last word is that tests failed, and that; to be asked where no base is known.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let (step, _) = self.steps.iter().find(|(_, shown)| shown.is_green && shown.printed.ends_failed())?;
+        Some(format!("{step}: {CONTRADICTORY}"))
+    }
+
+    /// What is strange about how many tests were counted, where nothing speaks against a pass; `added` is how many tests the work adds.
+    pub(super) fn strange_count(&self, base: &Self, added: u64) -> Option<String> {
+        let (before, now) = (base.ran()?, self.ran()?);
+        let failed = if base.steps.values().all(|shown| shown.is_green) { "" } else { ", where a step failed" };
+        match now {
+            _ if before == 0 => None,
+            now if now < before => {
+                Some(format!("fewer tests were counted than on the base{failed}: {now}, there {before}"))
+            }
+            now if now > before.saturating_add(added) => Some(format!(
+                "more tests were counted than on the base{failed}: {now}, there {before}, and the work adds {added}"
+            )),
+            _ => None,
+        }
     }
 
     /// Each step that showed less than on the base, and why.

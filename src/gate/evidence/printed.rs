@@ -40,6 +40,12 @@ struct Own {
     is_captured: bool,
     /// A summary of another runner was seen, so whose the summaries are is not known.
     is_mixed: bool,
+    /// The last summary of the program, of whichever runner, says that so many tests failed.
+    #[serde(default)]
+    failed: u64,
+    /// The last summary of a program before it says so.
+    #[serde(default)]
+    has_failed: bool,
 }
 
 impl Own {
@@ -48,6 +54,12 @@ impl Own {
         if begins {
             self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
             self.is_captured = false;
+            self.has_failed |= std::mem::take(&mut self.failed) > 0;
+        }
+        if let Some((ran, failed)) = summary(line) {
+            // Some summaries have a line for the sum and one for the failures; Go has lines for each test.
+            let goes_on = ran == 0 || line.starts_with("=== RUN");
+            self.failed = if goes_on { self.failed.saturating_add(failed) } else { failed };
         }
         self.is_captured |= line.starts_with("---- ") && line.ends_with(" ----");
         match summary(line) {
@@ -75,6 +87,11 @@ impl Printed {
     /// How many of them failed.
     pub(super) fn failed(&self) -> u64 {
         self.sum.map_or(0, |sum| sum.failed)
+    }
+
+    /// Whether the last summary of a program says that tests failed: its own, since those of tests come before it.
+    pub(super) fn ends_failed(&self) -> bool {
+        self.own.has_failed || self.own.failed > 0
     }
 
     /// How many test programs began and never said how they ended.
@@ -174,6 +191,25 @@ mod tests {
             let mut printed = Printed::default();
             text.lines().for_each(|line| printed.take(line));
             assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_summary_of_a_program_says_whether_tests_failed() {
+        for (text, fails) in [
+            ("test result: FAILED. 1 passed; 1 failed;\n   Doc-tests a\ntest result: ok. 0 passed; 0 failed;", true),
+            ("1 failed in 0.01s\n1 passed in 0.02s", false),
+            ("1 passed in 0.02s\n1 failed, 1 passed in 0.01s", true),
+            ("Ran 7 tests in 0.001s\nFAILED (failures=1)", true),
+            ("Ran 1 test in 0.001s\nFAILED (failures=1)\nRan 2 tests in 0.001s\nOK", false),
+            ("# tests 4\n# pass 3\n# fail 1\n# skipped 0", true),
+            ("  5 passing (10ms)\n  1 failing", true),
+            ("=== RUN   TestA\n--- FAIL: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)", true),
+            ("100% tests passed, 0 tests failed out of 12", false),
+        ] {
+            let mut printed = Printed::default();
+            text.lines().for_each(|line| printed.take(line));
+            assert_eq!(printed.ends_failed(), fails, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! An attempt that has changed nothing is not judged again.
+//! A tree that has failed is not judged again: neither an attempt that has changed nothing, nor one that goes back to earlier work.
 
 use super::early::Early;
 use super::{Record, Sitting};
@@ -23,12 +23,14 @@ impl Sitting<'_> {
     /// says does not go by the tree alone.
     fn same_again(&self, tree: &TreeId) -> Option<Verdict> {
         let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, attempt, verdict) = failed.as_ref().filter(|(failed, ..)| failed == tree && !self.is_base)?;
+        let (attempt, verdict) = failed.get(tree).filter(|_| !self.is_base)?;
         let feedback = format!(
-            "no file has changed since attempt {attempt}, so the checks were not run again. They said:\n{}",
+            "all files are as in attempt {attempt}, so the checks were not run again. They said:\n{}",
             verdict.feedback
         );
-        let notes = vec![format!("attempt {} has changed no file, so the checks were not run again", self.attempt)];
+        let (now, before) = (self.attempt, attempt);
+        let notes =
+            vec![format!("all files of attempt {now} are as in attempt {before}, so the checks were not run again")];
         let duration_ms = self.verdict(Ruling::Failed, &Record::default()).duration_ms;
         Some(Verdict { feedback, notes, duration_ms, ..verdict.clone() })
     }
@@ -41,7 +43,7 @@ impl Sitting<'_> {
             && self.gate.is_clean()
         {
             let mut failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            *failed = Some((tree, self.attempt, (**verdict).clone()));
+            failed.entry(tree).or_insert_with(|| (self.attempt, (**verdict).clone()));
         }
     }
 }

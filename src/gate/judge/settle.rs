@@ -145,7 +145,7 @@ impl Sitting<'_> {
             let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
             return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
         }
-        let sentry = Sentry::post(self.gate, &room).await.map_err(Early::Broken)?;
+        let sentry = Sentry::post(self.gate, &room, &kept).await.map_err(Early::Broken)?;
         place.after_step = Some(sentry.after_step());
         let outcome = self.site.run(lane, place, self.stop, on_step).await;
         let written = match outcome.ruling {

@@ -1,10 +1,10 @@
 //! Tests of the base that did not run: a failure, unless files that the task opens have lost them. Then it is a warning.
 
 use super::{Early, Record, Sitting};
-use crate::gate::evidence::{Gone, Shortfall};
+use crate::gate::evidence::{Evidence, Gone, Shortfall};
 use crate::gate::inside;
 use crate::gate::policy::Policy;
-use crate::gate::signs::{gained, has_lost, has_test, has_tests, is_called_alike, lost};
+use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost};
 use crate::id::TreeId;
 use crate::verdict::HeldBack;
 use crate::workspace::trees::TreesFault;
@@ -63,6 +63,26 @@ impl Sitting<'_> {
             left.push(format!("where the task moves, renames or removes these tests: {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
+    }
+
+    /// Where no base is known: a step that passed while its tests failed is no pass.
+    pub(super) fn must_agree(&self, record: &Record) -> Result<Option<u64>, Early> {
+        record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
+    }
+
+    /// Takes down what is strange about how many tests were counted.
+    pub(super) async fn compare_counts(
+        &self,
+        base: &Evidence,
+        tree: &TreeId,
+        record: &mut Record,
+    ) -> Result<(), Early> {
+        if base.ran() != record.evidence.ran() {
+            let files = self.edits(tree).await?.files;
+            let added = files.iter().map(|file| gained_at_most(&file.was, &file.is)).sum();
+            record.notes.extend(record.evidence.strange_count(base, added));
+        }
+        Ok(())
     }
 
     async fn edits(&self, tree: &TreeId) -> Result<Edits, TreesFault> {

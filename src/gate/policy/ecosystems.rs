@@ -228,7 +228,7 @@ pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {
 
 /// Whether this is why what defines the gate is protected.
 pub(super) fn of_the_gate(why: &str) -> bool {
-    STEERS.iter().any(|steers| steers.ecosystem == "fledge" && steers.why == why)
+    STEERS.iter().any(|steers| ["fledge", "tasks"].contains(&steers.ecosystem) && steers.why == why)
 }
 
 /// A glob with each of its alternatives.

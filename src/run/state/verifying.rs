@@ -3,6 +3,8 @@
 use super::Next;
 use crate::id::CallId;
 use crate::run::action::Action;
+use crate::run::asked::asks_to_change;
+use crate::run::charter::Charter;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::ledger::Attempt;
@@ -140,23 +142,26 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     }
 }
 
-/// A pass of the base says nothing of the work, if all of the work was put back or refused.
+/// A pass says nothing of the work, if all of the work was put back or refused, or what the task asks for.
 fn passed(verdict: &Verdict, cx: &Context) -> Next {
     let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
     let back: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
     let refused: BTreeSet<&str> = cx.ledger.refused.keys().map(String::as_str).collect();
     let what = match (back.is_empty(), refused.is_empty()) {
-        _ if !is_the_base => None,
-        (true, true) => None,
-        (false, true) => Some("put back"),
-        (true, false) => Some("refused"),
-        (false, false) => Some("put back or refused"),
+        (false, true) => "put back",
+        (true, false) => "refused",
+        (false, false) | (true, true) => "put back or refused",
     };
-    let Some(what) = what else { return Next::end(Reason::Verified, Reason::Verified.row().meaning) };
-    let paths: Vec<&str> = back.union(&refused).copied().collect();
-    let paths = paths.join(", ");
-    Next::end(Reason::GateTampered, format!("all of the work was {what}, because it is protected: {paths}"))
+    let Charter { title, prompt, .. } = &cx.charter;
+    let is_asked = |path: &str| asks_to_change(title, path) || asks_to_change(prompt, path);
+    let held: Vec<&str> = back.union(&refused).copied().filter(|path| is_the_base || is_asked(path)).collect();
+    if held.is_empty() {
+        return Next::end(Reason::Verified, Reason::Verified.row().meaning);
+    }
+    let share = if is_the_base { "all of the work" } else { "what the task asks for" };
+    let paths = held.join(", ");
+    Next::end(Reason::GateTampered, format!("{share} was {what}, because it is protected: {paths}"))
 }
 
 /// By policy, and by whether the model was told of this before: once more, or the end.

@@ -3,6 +3,7 @@
 use super::names::spelled;
 use super::take::native;
 use super::{Inner, Trees, TreesFault, look};
+use crate::id::TreeId;
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -34,6 +35,9 @@ const RUNS: &[(&[&str], &str)] = &[
     (&[".envrc", ".env", ".env.*", ".npmrc", ".yarnrc.yml"], "it steers what programs run"),
 ];
 
+/// What is said of other files that are ignored by their own names.
+const ALONE: &str = "written during the run";
+
 /// What is in no tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outside {
@@ -43,6 +47,8 @@ pub struct Outside {
     pub hidden: Vec<String>,
     /// Those of the asked-for paths that git ignores.
     pub unseen: Vec<String>,
+    /// Files and folders that git ignores by a line that was not there at the base.
+    pub covered: Vec<String>,
     /// Whether there were too many files to look at all.
     pub is_cut: bool,
 }
@@ -88,17 +94,37 @@ impl Inner {
         let except: BTreeSet<String> = except.iter().cloned().collect();
         let mut roots = seen.ignored;
         roots.retain(|path| !look::is_within(path, &except));
+        let covered = self.covered(&base.tree, &base.ignored, &roots, stop).await?;
         let (root, stop) = (self.root.clone(), stop.clone());
         self.aside(move || {
             let changed = |path: &String| {
                 root.join(native(path)).symlink_metadata().is_ok_and(|meta| is_since(&meta, since) && !meta.is_dir())
             };
             let hidden = hidden.into_iter().filter(changed).collect();
-            let mut found = Outside { hidden, unseen, ..Outside::default() };
+            let mut found = Outside { hidden, unseen, covered, ..Outside::default() };
             walk(&root, &roots, &except, since, &stop, &mut found);
             Ok(found)
         })
         .await
+    }
+}
+
+impl Inner {
+    /// Those of these ignored paths that neither were ignored at the base nor would have been.
+    async fn covered(
+        &self,
+        base: &TreeId,
+        ignored: &BTreeSet<String>,
+        roots: &BTreeSet<String>,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, TreesFault> {
+        let new = roots.iter().filter(|path| !look::is_within(path, ignored));
+        // Some lines are for folders alone.
+        let is_folder = |path: &String| self.root.join(native(path)).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let asked = |path: &String| if is_folder(path) { format!("{path}/") } else { path.clone() };
+        let new: Vec<String> = new.map(asked).collect();
+        let listed = self.ignored(base, &new, stop).await?;
+        Ok(new.into_iter().filter(|path| !listed.contains(path)).collect())
     }
 }
 
@@ -122,7 +148,10 @@ fn walk(
                 return;
             }
             let Ok(meta) = entry.metadata() else { continue };
-            if let Some(what) = runs(&meta, &relative(entry.path())).filter(|_| is_since(&meta, since)) {
+            // In ignored folders are the leavings of tools; a file that is ignored by its own name may be work.
+            let alone = (entry.depth() == 0).then_some(ALONE);
+            let what = runs(&meta, &relative(entry.path())).or(alone);
+            if let Some(what) = what.filter(|_| is_since(&meta, since)) {
                 found.ignored.push((relative(entry.path()), place.clone(), what));
             }
         }
@@ -225,9 +254,28 @@ mod tests {
             }
         })
         .await;
-        let mut paths: Vec<&str> = found.ignored.iter().map(|(path, ..)| path.as_str()).collect();
-        paths.sort_unstable();
-        assert_eq!(paths, obeyed);
+        let of = |is_alone: bool| {
+            let which = found.ignored.iter().filter(|(.., what)| (*what == ALONE) == is_alone);
+            let mut paths: Vec<&str> = which.map(|(path, ..)| path.as_str()).collect();
+            paths.sort_unstable();
+            paths
+        };
+        assert_eq!(of(false), obeyed);
+        assert_eq!(of(true), ["cmake", "env.local", "notes.txt"]);
+    }
+
+    #[tokio::test]
+    async fn what_new_lines_ignore_is_found() {
+        let place = Project::new(&[("a", "1"), (".gitignore", "build/\n")]);
+        let found = found(&place, &[], |root| {
+            fs::write(root.join(".gitignore"), "build/\nup.md\ngen/\n").unwrap();
+            for path in ["build/x", "up.md", "gen/model.txt", "new/.gitignore", "new/x.json"] {
+                put(root, path, 0o644);
+            }
+            fs::write(root.join("new/.gitignore"), "*.json\n").unwrap();
+        })
+        .await;
+        assert_eq!(found.covered, ["gen/", "new/x.json", "up.md"]);
     }
 
     #[tokio::test]

@@ -1,0 +1,135 @@
+//! A watch on the folders of protected files while a lane runs: a folder that is moved or closed to its readers, also for a while, shows tests
+//! other files, or none. By inotify (7).
+
+use crate::verdict::Finding;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The rule of a finding.
+const WHY: &str = "protected files are in it, and it was moved, or its permissions or times were set";
+
+/// The watch; without inotify it sees nothing.
+#[derive(Debug, Default)]
+pub(super) struct FolderWatch(#[cfg(target_os = "linux")] Option<linux::Watches>);
+
+impl FolderWatch {
+    /// Begins to watch the folders that lead to these paths below `root`, and the paths that are folders. Without inotify, or where too many watch
+    /// already, there is no watch, and a line in the log.
+    #[cfg(target_os = "linux")]
+    pub(super) fn begin(root: &Path, kept: &[String]) -> Self {
+        let all = kept.iter().flat_map(|path| Path::new(path).ancestors());
+        let folders: BTreeSet<&Path> = all.filter(|path| root.join(path).is_dir()).collect();
+        let watches = linux::Watches::begin(root, &folders);
+        if let Err(error) = &watches {
+            tracing::warn!(%error, "the folders of protected files are not watched");
+        }
+        Self(watches.ok())
+    }
+
+    /// Begins nothing.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn begin(_: &Path, _: &[String]) -> Self {
+        Self::default()
+    }
+
+    /// The folders that were moved or closed since the last look, from the root.
+    pub(super) fn seen(&self) -> BTreeSet<String> {
+        #[cfg(target_os = "linux")]
+        return self.0.as_ref().map_or_else(BTreeSet::new, linux::Watches::seen);
+        #[cfg(not(target_os = "linux"))]
+        BTreeSet::new()
+    }
+
+    /// The finding of a folder.
+    pub(super) fn finding(folder: String) -> Finding {
+        Finding { path: folder, change: "changed".into(), rule: WHY.into() }
+    }
+
+    /// Whether a finding is of a watch.
+    pub(super) fn has_found(finding: &Finding) -> bool {
+        finding.rule.starts_with(WHY)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use crate::workspace::trees::path_text;
+    use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+    use rustix::io::Errno;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    /// Bytes of the events that are read at a time.
+    const READ: usize = 16 * 1024;
+
+    fn name(folder: &Path) -> String {
+        if folder.as_os_str().is_empty() { ".".into() } else { path_text(folder) }
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Watches {
+        events: OwnedFd,
+        /// The folders by the numbers of their watches.
+        folders: BTreeMap<i32, String>,
+    }
+
+    impl Watches {
+        pub(super) fn begin(root: &Path, folders: &BTreeSet<&Path>) -> Result<Self, Errno> {
+            let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+            let what = WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::ONLYDIR;
+            let watch = |folder: &&Path| Ok((add_watch(&events, root.join(folder), what)?, name(folder)));
+            let folders = folders.iter().map(watch).collect::<Result<_, Errno>>()?;
+            Ok(Self { events, folders })
+        }
+
+        pub(super) fn seen(&self) -> BTreeSet<String> {
+            let mut seen = BTreeSet::new();
+            let mut room = [MaybeUninit::uninit(); READ];
+            let mut reader = Reader::new(&self.events, &mut room);
+            while let Ok(event) = reader.next() {
+                if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                    // So much was set that nobody can tell what: none of them counts as undisturbed.
+                    return self.folders.values().cloned().collect();
+                }
+                // An event with a name is of an entry of the folder.
+                let is_its_own = event.file_name().is_none_or(|name| name.is_empty());
+                let own = [ReadFlags::ATTRIB, ReadFlags::MOVE_SELF, ReadFlags::DELETE_SELF];
+                if is_its_own && own.iter().any(|kind| event.events().contains(*kind)) {
+                    seen.extend(self.folders.get(&event.wd()).cloned());
+                }
+            }
+            seen
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_folder_that_is_moved_or_closed_for_a_while_is_seen_and_new_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        ["tests/unit", "checks"].iter().for_each(|path| fs::create_dir_all(at(path)).unwrap());
+        fs::write(at("tests/unit/a.py"), "").unwrap();
+        let watch = FolderWatch::begin(dir.path(), &["tests/unit/a.py".into(), "checks".into()]);
+        fs::write(at("tests/unit/b.py"), "").unwrap();
+        fs::create_dir(at("tests/more")).unwrap();
+        fs::set_permissions(at("tests/unit/a.py"), Permissions::from_mode(0o755)).unwrap();
+        fs::remove_dir(at("tests/more")).unwrap();
+        assert_eq!(watch.seen(), BTreeSet::new());
+        fs::rename(at("tests"), at("t")).unwrap();
+        fs::rename(at("t"), at("tests")).unwrap();
+        assert_eq!(watch.seen(), BTreeSet::from(["tests".to_owned()]));
+        for mode in [0, 0o755] {
+            fs::set_permissions(at("checks"), Permissions::from_mode(mode)).unwrap();
+        }
+        assert_eq!(watch.seen(), BTreeSet::from(["checks".to_owned()]));
+        assert_eq!(watch.seen(), BTreeSet::new());
+    }
+}
