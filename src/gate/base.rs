@@ -16,11 +16,13 @@ use super::logs::counted;
 use super::planted;
 use super::sentry::Sentry;
 use super::{Gate, Site, feedback, unable};
+use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process;
-use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
+use crate::verdict::{Finding, Ruling, StepProgress, StepReport, StepStatus};
+use crate::workspace::trees::text_path;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +46,7 @@ pub(super) struct Base {
     pub(super) see_all: BTreeSet<String>,
     /// Lanes that see at least one failure that is planted. Where the checks fail, a lane may see none.
     pub(super) see_any: BTreeSet<String>,
-    /// Folders of protected files that its own steps move or close, or whose times they set.
+    /// Protected files that its own steps write with what is in them, and folders of such files that they move or close, or whose times they set.
     pub(super) restless: BTreeSet<String>,
     /// What this base has in common with others of the project whose build output is a start for its own.
     line: String,
@@ -239,7 +241,8 @@ async fn judge_lane(
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let (filled, dependencies) = (Some(&caches), Dependencies::AsBefore);
-    let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &kept, gate };
+    // Nobody has changed anything yet, so nothing is pinned: what its own steps write is known for the rooms of the work.
+    let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &[], gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
         RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
@@ -282,8 +285,11 @@ async fn judge_lane(
         let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;
         let (moved, written): (Vec<_>, Vec<_>) = written.into_iter().partition(FolderWatch::has_found);
         base.restless.extend(moved.into_iter().map(|finding| finding.path));
-        if let Some(finding) = written.into_iter().next() {
-            return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
+        for finding in written {
+            if !is_as_it_was(site, room.as_ref(), tree, &finding, stop).await? {
+                return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
+            }
+            base.restless.insert(finding.path);
         }
     }
     if is_asked {
@@ -295,6 +301,20 @@ async fn judge_lane(
         room.close().await;
     }
     Ok(outcome.steps)
+}
+
+/// Whether a file that was written in a room has the content of the tree.
+async fn is_as_it_was(
+    site: &Site,
+    room: Option<&CleanRoom>,
+    tree: &TreeId,
+    finding: &Finding,
+    stop: &CancellationToken,
+) -> Result<bool, BaseFault> {
+    let Some(room) = room.filter(|_| finding.change == "changed") else { return Ok(false) };
+    let Ok(now) = fs::read(room.files().join(text_path(&finding.path))) else { return Ok(false) };
+    let was = site.trees.read(tree, &finding.path, now.len() as u64, stop).await;
+    Ok(was.is_ok_and(|was| was.as_deref() == Some(now.as_slice())))
 }
 
 /// Has what makes a room ready run there, with network.

@@ -249,7 +249,7 @@ impl Gate {
         self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
     }
 
-    /// The protected paths of a tree, which stay as they are in the room of a lane. With layers these are files, two thousand at most, and new
+    /// The protected paths of a tree, which stay as they are in the room of a lane, but for files that the base's own steps write. With layers these are files, two thousand at most, and new
     /// files may be made beside them: the layer of a room shows each change of the others. Else they are folders too, where the lane writes no
     /// files of its own. A lane that only the gate knows may put its own tests among the others.
     async fn kept(
@@ -278,6 +278,9 @@ impl Gate {
             } else if is_protected(&change.path) {
                 protected.insert(change.path);
             }
+        }
+        if let Some(base) = self.judged.get() {
+            protected.retain(|path| !base.restless.contains(path));
         }
         Ok(self.policy.pinned(protected))
     }

@@ -112,7 +112,7 @@ impl Sentry {
             site.trees.ignored(gate.base(), &new, stop).await.map_err(|fault| fault.to_string())?;
         seen.retain(|path, _| !ignored.contains(path));
         if let Some(base) = gate.judged.get() {
-            seen.retain(|path, (finding, _)| !FolderWatch::has_found(finding) || !base.restless.contains(path));
+            seen.retain(|path, (finding, _)| finding.change != "changed" || !base.restless.contains(path));
         }
         let told = |(mut finding, step): (Finding, String)| {
             let when = if step.is_empty() { String::new() } else { format!(" after step `{step}`") };

@@ -174,3 +174,42 @@ fn a_hold_out_that_is_not_found_when_a_run_is_taken_up_is_an_error_and_not_in_si
     ended.must_exit(5);
     assert!(ended.stderr.contains("held cannot be hidden: No such file"), "{}", ended.story());
 }
+
+#[test]
+fn without_a_base_a_step_that_passes_while_its_tests_failed_is_no_pass() {
+    let said = "printf 'running 2 tests\\ntest result: FAILED. 1 passed; 1 failed;\\n   Doc-tests a\\ntest result: ok. 0 passed; 0 failed;\\n'";
+    for room in ["", "room: in-place\n"] {
+        let model = Model::new([write("done", ""), say("Done.")]);
+        let lane = format!("{room}steps:\n  - name: test\n    run: |\n      {said}\n");
+        let ended = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0").arg("--baseline=never").run();
+        let report = ended.must_be(1, "gate_failed");
+        let why = "its exit code says that all is well, and its tests say that some failed";
+        assert!(report["message"].as_str().unwrap().contains(why), "{}", report["message"]);
+    }
+}
+
+#[test]
+fn a_count_of_tests_that_the_work_does_not_explain_is_a_warning() {
+    let lane = "steps: [{ name: test, run: 'cat *.count; test -f done' }]";
+    for (count, explained, told) in [
+        (
+            891,
+            false,
+            Some("more tests were counted than on the base, where a step failed: 891, there 2, and the work adds 0"),
+        ),
+        (1, false, Some("fewer tests were counted than on the base, where a step failed: 1, there 2")),
+        (3, true, None),
+        (2, false, None),
+    ] {
+        let more = if explained { "printf 'def test_c():\\n    pass\\n' > test_c.py; " } else { "" };
+        let work = format!("{more}echo '{count} passed in 0.01s' > a.count; touch done");
+        let model = Model::new([shell(&work), say("Done.")]);
+        let ended = Fledge::simple(&model).file("a.count", "2 passed in 0.01s\n").lane("verify", lane).run();
+        let report = ended.must_be(0, "verified");
+        let warnings = report.get("warnings").map(ToString::to_string).unwrap_or_default();
+        match told {
+            Some(told) => assert!(warnings.contains(told), "{warnings}"),
+            None => assert!(!warnings.contains("tests were counted"), "{warnings}"),
+        }
+    }
+}

@@ -138,6 +138,21 @@ fn a_folder_whose_times_are_set_by_the_base_too_is_no_finding() {
 }
 
 #[test]
+fn tests_write_their_own_data_where_they_do_so_on_the_base_and_leave_it_as_it_was() {
+    let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
+    let check = "cp tests/data/in copy && cat copy > tests/data/in && . ./code.sh && test -f done";
+    let runs = |code: &str| {
+        let model = Model::new([shell(&format!("touch done; {code}")), say("Done.")]);
+        let run =
+            Fledge::simple(&model).file("tests/check.sh", check).file("tests/data/in", "in").file("code.sh", "true");
+        run.lane("verify", lane).arg("--max-retries=0").run()
+    };
+    runs("true").must_be(0, "verified");
+    runs("echo 'echo other > tests/data/in' > code.sh").must_be(1, "gate_failed");
+    runs("echo 'echo true > tests/check.sh' > code.sh").must_be(1, "gate_failed");
+}
+
+#[test]
 fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
     if !Need::has_program("pytest") {
         return;

@@ -105,7 +105,7 @@ impl Case {
 
     /// With this clock, and the others as they are.
     pub(crate) fn clocked(mut self, set: fn(&mut Clocks, Duration)) -> Self {
-        set(&mut self.clocks, Duration::from_millis(400));
+        set(&mut self.clocks, Duration::from_secs(2)); // more than a busy machine takes to answer
         self
     }
 }
