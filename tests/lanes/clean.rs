@@ -82,7 +82,10 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let ended = clean(&seeing).file("checks/one", "").run();
     ended.must_exit(0);
     let empty = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed;\"' }]\n";
+    let without =
+        "steps: [{ name: test, run: 'printf \"?   \\tm\\t[no test files]\\n\"; echo no tests ran in 0.01s' }]\n";
     for (lane, why) in [
+        (without, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (
             blind.as_str(),

@@ -163,9 +163,10 @@ impl Evidence {
         self.steps.insert(format!("{lane}/{step}"), shown);
     }
 
-    /// How many tests ran in all; `None` where no step counts any.
+    /// How many tests ran in all; `None` where no step counts any, also where Go only says that it ran some.
     pub(super) fn ran(&self) -> Option<u64> {
-        self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more))
+        let ran = self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more));
+        ran.filter(|ran| *ran > 0 || self.steps.values().all(|step| step.printed.packages().is_empty()))
     }
 
     /// How many of these are known by name, so that each of the base was looked for.
@@ -367,6 +368,20 @@ mod tests {
         let now = |count: u64| printed(&format!("running {count} tests\ntest result: ok. {count} passed; 0 failed;"));
         assert_eq!(shortfalls(red.clone(), now(3)), [""; 0]);
         assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2, there 3"]);
+    }
+
+    #[test]
+    fn steps_without_tests_beside_steps_with_tests_are_no_run_of_nothing() {
+        let is_without = |texts: [&str; 2]| {
+            let mut evidence = Evidence::default();
+            texts.iter().zip(["a", "b"]).for_each(|(text, step)| evidence.add("verify", step, printed(text)));
+            evidence.is_without_tests()
+        };
+        let (none, go) = ("no tests ran in 0.01s", "?   \tm\t[no test files]");
+        assert!(is_without([none, go]));
+        assert!(!is_without([none, "2 passed in 0.1s"]));
+        assert!(!is_without([none, "ok  \tm\t0.002s"]));
+        assert!(!is_without(["", "?   \tm\t[no test files]\nok  \tm/b\t(cached)"]));
     }
 
     #[test]

@@ -79,9 +79,9 @@ impl Printed {
         (self.sum.is_some() && !own.is_mixed).then(|| own.ended.saturating_add(own.last.unwrap_or(0)))
     }
 
-    /// How many tests ran; `None` where the output does not say.
+    /// How many tests ran; `None` where the output does not say, as of packages of Go.
     pub(super) fn ran(&self) -> Option<u64> {
-        self.sum.map(|sum| sum.ran)
+        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages.is_empty())
     }
 
     /// How many of them failed.
@@ -214,11 +214,33 @@ mod tests {
     }
 
     #[test]
+    fn a_runner_that_finds_no_tests_counts_none() {
+        for text in [
+            "no tests ran in 0.01s",
+            "============ no tests ran in 0.01s ============",
+            "?   \tm\t[no test files]\n?   \tm/b\t[no test files]",
+            "ok  \tm\t0.002s [no tests to run]",
+            "Test project /b\nNo tests were found!!!",
+            "No test files found, exiting with code 0",
+            "No tests found, exiting with code 0",
+            "[INFO] No tests to run.",
+            "No tests executed!",
+            "No tests defined.",
+        ] {
+            let mut printed = Printed::default();
+            text.lines().for_each(|line| printed.take(line));
+            assert_eq!((printed.ran(), printed.failed()), (Some(0), 0), "{text}");
+            printed.take("3 passed in 0.01s");
+            assert_eq!(printed.ran(), Some(3), "{text}");
+        }
+    }
+
+    #[test]
     fn packages_of_go_are_no_tests() {
         let mut printed = Printed::default();
         let text = "ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL";
         text.lines().for_each(|line| printed.take(line));
-        assert_eq!((printed.ran(), printed.failed()), (Some(0), 1));
+        assert_eq!((printed.ran(), printed.failed()), (None, 1));
         assert_eq!(printed.packages().iter().map(String::as_str).collect::<Vec<_>>(), ["m", "m/c", "m/calc"]);
     }
 
@@ -226,7 +248,7 @@ mod tests {
     fn other_lines_count_nothing() {
         let mut printed = Printed::default();
         for line in [
-            "no tests ran in 0.01s",
+            "no tests ran in the office",
             "I passed in math",
             "built in 3s",
             "# pass",

@@ -4,12 +4,22 @@
 type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
 /// and how many of them failed.
-const RUNNERS: [Runner; 21] = [
-    libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire, console,
-    rspec, minitest, phpunit, exunit, ava, uvu, deno,
+const RUNNERS: [Runner; 22] = [
+    none, libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire,
+    console, rspec, minitest, phpunit, exunit, ava, uvu, deno,
 ];
 /// The words before which runners put the number of what failed.
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
+
+/// The lines by which runners say that they found no test.
+const NONE: [&str; 6] = [
+    "No test files found, exiting with code 0",
+    "No tests defined.",
+    "No tests executed!",
+    "No tests found, exiting with code 0",
+    "No tests were found!!!",
+    "[INFO] No tests to run.",
+];
 
 /// The tests that ran and those that failed by a line with which a runner sums up.
 pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
@@ -21,6 +31,15 @@ pub(super) fn is_libtest_start(line: &str) -> bool {
     let count =
         line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
     count.is_some_and(|count| count.parse::<u64>().is_ok())
+}
+
+/// A line of [`NONE`], `==== no tests ran in 0.01s ====` of pytest, and of Go `? m/b [no test files]` and
+/// `ok m/c 0.1s [no tests to run]`.
+fn none(line: &str) -> Option<(u64, u64)> {
+    let is_pytest = pytest_counts(line) == Some("no tests ran");
+    let is_go = (line.starts_with("?") && line.ends_with("\t[no test files]"))
+        || (line.starts_with("ok") && line.ends_with("s [no tests to run]"));
+    (is_pytest || is_go || NONE.contains(&line)).then_some((0, 0))
 }
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
@@ -38,11 +57,14 @@ fn nextest(line: &str) -> Option<(u64, u64)> {
 
 /// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
 fn pytest(line: &str) -> Option<(u64, u64)> {
-    let plain = line.trim_matches('=').trim();
-    let (counts, time) = plain.rsplit_once(" in ")?;
+    with_failed(pytest_counts(line)?, ',', &["passed", "failed", "error", "errors", "xpassed", "xfailed"])
+}
+
+/// What pytest's last line counts, without the time.
+fn pytest_counts(line: &str) -> Option<&str> {
+    let (counts, time) = line.trim_matches('=').trim().rsplit_once(" in ")?;
     let seconds = time.split_whitespace().next()?.strip_suffix('s')?;
-    seconds.parse::<f64>().ok()?;
-    with_failed(counts, ',', &["passed", "failed", "error", "errors", "xpassed", "xfailed"])
+    seconds.parse::<f64>().ok().map(|_| counts)
 }
 
 /// `Ran 3 tests in 0.001s`
