@@ -55,6 +55,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
                 signature: "test".into(),
                 notes: Vec::new(),
                 failed_before: Vec::new(),
+                unchanged_since: None,
                 installed: None,
                 proof: None,
             };

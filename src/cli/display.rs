@@ -82,6 +82,7 @@ impl Display {
             }
             AgentEvent::ToolOutput { text } => self.live.note(&self.doing, text.lines().last().unwrap_or_default()),
             AgentEvent::LaneStep(progress) => self.step(progress),
+            AgentEvent::VerifyResult { unchanged_since: Some(attempt), .. } => self.unjudged(*attempt),
             AgentEvent::VerifyResult { success, failed_steps, duration_ms, feedback, .. } => {
                 self.verdict(*success, failed_steps, feedback, *duration_ms);
             }
@@ -178,10 +179,16 @@ impl Display {
             Phase::BackingOff => "waiting before another try".into(),
             Phase::Confirming => "waiting for an answer".into(),
             Phase::Dispatching => "a sub-agent works".into(),
-            Phase::RunningHooks => "running hooks".into(),
+            Phase::RunningHooks => "finishing the turn".into(),
             Phase::AnsweringQuery => "looking something up".into(),
             Phase::Compacting => "shortening the conversation".into(),
-            Phase::JudgingBase => "waiting for the checks of the base".into(),
+            Phase::JudgingBase => {
+                let what = "waiting for the checks of the base";
+                if !self.live.is_wanted() {
+                    self.line(&[(Tone::Faint, &format!("  {what}"))]);
+                }
+                what.into()
+            }
             Phase::RunningTools => return,
         };
         if !self.is_mid_line {
@@ -224,6 +231,10 @@ impl Display {
                 self.story.ended(report.clone(), Told::Result);
             }
         }
+    }
+
+    fn unjudged(&mut self, attempt: u32) {
+        self.line(&[(Tone::Bad, &format!("✗ not judged again: all files are as in attempt {attempt}"))]);
     }
 
     /// The steps that failed, with what explains them, and the verdict.

@@ -1,6 +1,7 @@
 //! What an agent has written for later runs to read is put back: at the end of its run, and where a run was killed before that, by the next
 //! start in the same project before it reads any of it.
 
+use super::in_line::IN_LINE;
 use super::perform::Hands;
 use super::resume::terms;
 use super::worktree::project_of;
@@ -94,6 +95,9 @@ fn put_back(run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
 
 /// Has later runs leave out what the agent has made where dependencies are looked for; gives what people should know of it.
 fn made(kept: &[u8], run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
+    if run.path().join(IN_LINE).exists() {
+        return Vec::new();
+    }
     let Ok(gate) = Gate::thaw(kept, root, allow_edit) else { return Vec::new() };
     match gate.installed.list_made(root, run.project()) {
         Ok(paths) if paths.is_empty() => Vec::new(),

@@ -1,8 +1,13 @@
 //! Brings the dependencies of the workspace in line after a verified run in place.
 
 use super::perform::Hands;
+use crate::causes::chain;
 use crate::run::Run;
+use crate::store::write_whole;
 use tokio_util::sync::CancellationToken;
+
+/// Says that fledge has begun to install the dependencies of verified work: no agent is alive, and what comes to be is fledge's.
+pub(super) const IN_LINE: &str = "in-line";
 
 impl Hands {
     /// Installs the dependencies of verified work into the workspace. Returns a note for people.
@@ -13,6 +18,9 @@ impl Hands {
         let tree = result.tree.clone()?;
         if ready.ground.origin != self.settings.workspace || self.has_left() {
             return None;
+        }
+        if let Err(fault) = write_whole(&self.run_dir.path().join(IN_LINE), &[]) {
+            return Some(format!("your installed dependencies are still as before: {}", chain(&fault)));
         }
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
         match self.see_out(stop, gate.bring_in_line(&site, &tree, stop)).await {

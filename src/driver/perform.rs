@@ -299,8 +299,7 @@ impl Hands {
             hands.close().await; // nobody is left who could write what is put back
             let mut notes = hands.put_back_configuration().await;
             let (outside_tree, unseen) = hands.outside_tree(&run, &stop).await; // before fledge itself installs anything
-            notes.extend(unseen);
-            notes.extend(hands.moved(run.result().as_ref(), &stop).await);
+            notes.extend(unseen.into_iter().chain(hands.moved(run.result().as_ref(), &stop).await));
             notes.extend(hands.bring_in_line(&run, &stop).await);
             let saved = Saved { notes: notes.clone(), outside_tree, ..Saved::default() };
             match hands.see_out(&stop, hands.save(&run, saved, &stop)).await {
@@ -395,6 +394,7 @@ fn could_not_judge(why: &str) -> Verdict {
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: None,
     }
 }

@@ -267,6 +267,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: Some(Box::new(proof)),
     };
     let said = Block::Text { text: "Done.".into() };

@@ -113,7 +113,7 @@ impl Entered<'_> {
         room.close().await;
         let logs = site.logs.join("canary");
         if planted::seen(gate, site, &lane, gate.base(), caches.as_ref().into(), logs, stop).await? == Seen::None {
-            doubts.push("it did not see a failing test that was planted: its tests are silenced, or it does not run the tests that its canary is for"
+            doubts.push("it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run"
                 .to_owned());
         }
         Ok(doubts)

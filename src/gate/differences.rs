@@ -33,6 +33,9 @@ const FETCHING: [&str; 16] = [
     "wget",
     "curl",
 ];
+/// Variables that each shell sets for itself.
+const SET_BY_SHELLS: [&str; 10] =
+    ["_", "IFS", "LINENO", "OLDPWD", "OPTIND", "PPID", "PWD", "RANDOM", "SECONDS", "SHLVL"];
 /// Signs, in small letters, that a program misses a file.
 const ABSENT: [&str; 9] = [
     "no such file",
@@ -77,11 +80,7 @@ pub fn differences(
                 names.join(", ")
             ));
         }
-        let variables: Vec<&str> = removed
-            .iter()
-            .copied()
-            .filter(|name| has_name(&step.excerpt, name) || has_name(&step.command, name))
-            .collect();
+        let variables = named_variables(step, removed);
         if !variables.is_empty() {
             let names = variables.join(", ");
             told.push(format!(
@@ -92,6 +91,12 @@ pub fn differences(
     }
     told.dedup();
     told
+}
+
+/// The variables that a step does not have and that it or its output names.
+fn named_variables<'v>(step: &StepReport, removed: &[&'v str]) -> Vec<&'v str> {
+    let is_named = |name: &str| has_name(&step.excerpt, name) || has_name(&step.command, name);
+    removed.iter().copied().filter(|name| !SET_BY_SHELLS.contains(name) && is_named(name)).collect()
 }
 
 /// The ignored files that a failed step names: in its command, or in a line that says that they are
@@ -159,6 +164,12 @@ mod tests {
     use super::*;
     use crate::lane::parse;
     use crate::test_support::step_report;
+
+    #[test]
+    fn variables_that_shells_set_are_not_named_as_secrets() {
+        let step = step_report("cd x && echo $_ $OLDPWD $TOKEN", StepStatus::Failed, "line 1: _: SHLVL");
+        assert_eq!(named_variables(&step, &["OLDPWD", "SHLVL", "TOKEN", "_"]), ["TOKEN"]);
+    }
 
     #[test]
     fn an_ignored_file_is_named_where_a_step_asks_for_it() {

@@ -211,7 +211,7 @@ impl Sitting<'_> {
         let why = if saw_any {
             "its tests are silenced"
         } else {
-            "its tests are silenced, or it does not run the tests that its canary is for; the base does not tell which"
+            "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run"
         };
         Err(self.fell_short(record, &format!("lane `{}` did not see {what}: {why}", lane.name)))
     }
@@ -321,6 +321,7 @@ impl Sitting<'_> {
             notes: record.notes.clone(),
             installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.told.clone()))),
             failed_before: Vec::new(),
+            unchanged_since: None,
             proof: None,
         }
     }

@@ -321,7 +321,7 @@ async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that
     court.write("done", "");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    let both = "its tests are silenced, or it does not run the tests that its canary is for";
+    let both = "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
     assert!(verdict.feedback.contains(both), "{}", verdict.feedback);
 }
 

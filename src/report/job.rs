@@ -23,7 +23,7 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str
         lane: lanes,
         word: word(result.verification),
         passed: result.verified,
-        duration_ms: result.attempts.last().map_or(0, |attempt| attempt.verdict.duration_ms),
+        duration_ms: duration_ms(result),
         steps: steps(result),
         retried: &[],
         why: &result.message,
@@ -51,6 +51,13 @@ pub(crate) fn unbegun(why: &str) -> LaneResult<'_> {
         before: "",
         at: Some(("lanes", 1)),
     }
+}
+
+/// The time of the gate run that ran the steps of the last verdict.
+fn duration_ms(result: &TaskResult) -> u64 {
+    let last = result.attempts.last().map(|last| last.verdict.unchanged_since.unwrap_or(last.number));
+    let judged = result.attempts.iter().find(|attempt| Some(attempt.number) == last);
+    judged.map_or(0, |attempt| attempt.verdict.duration_ms)
 }
 
 fn steps(result: &TaskResult) -> &[StepReport] {

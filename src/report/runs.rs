@@ -84,7 +84,7 @@ pub fn doing(story: &Story) -> String {
         "Confirming" => "waiting for a person's answer".into(),
         "RunningTools" => format!("running tools of turn {}", turn - 1),
         "Dispatching" => "a sub-agent works".into(),
-        "RunningHooks" => "running hooks".into(),
+        "RunningHooks" => "finishing the turn".into(),
         "AnsweringQuery" => "looking something up".into(),
         "Compacting" => "shortening the conversation".into(),
         "Planning" => "planning".into(),

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::chat::{Message, text_of};
-use crate::verdict::Finding;
+use crate::verdict::{Finding, Verdict};
 use serde_json::Value;
 
 /// After an answer that met the output limit.
@@ -22,11 +22,13 @@ pub(super) const NOT_RUN: &str = "not run: the run ended before this call";
 pub(super) const OUTCOME_UNKNOWN: &str = "the run ended while this call was running: what it did is not known";
 
 /// The gate failed: what the model is told, with how often it may try again.
-pub(super) fn gate_failed(feedback: &str, retries_left: u32) -> String {
+pub(super) fn gate_failed(verdict: &Verdict, retries_left: u32) -> String {
     let more = attempts_left(retries_left);
-    format!(
-        "The project's checks were run on your work and failed. Mend the cause and finish again. {more}\n\n{feedback}"
-    )
+    let what = match verdict.unchanged_since {
+        Some(_) => "You finished with the same files on which the project's checks have failed.",
+        None => "The project's checks were run on your work and failed.",
+    };
+    format!("{what} Mend the cause and finish again. {more}\n\n{}", verdict.feedback)
 }
 
 /// The final answer is not of the form that was asked for.

@@ -100,6 +100,9 @@ pub enum AgentEvent {
         failed_steps: Vec<String>,
         /// What the model is told of it.
         feedback: String,
+        /// The attempt whose verdict this one repeats, because no file has changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unchanged_since: Option<u32>,
     },
     /// A step of the gate began, printed or ended.
     LaneStep(StepProgress),

@@ -25,6 +25,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("verify", "lane"),
 ];
 
+/// Keys that only the configuration of a project or a user has.
+const OF_THE_PROJECT: &[&str] = &["hooks", "limits", "sync", "trust"];
+
 /// Why a text is no task: every problem, one a line, each with the file's name and the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.within(.file))]
@@ -78,6 +81,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
         let _heeded_by_who_serves = timetable::read(node, &mut problems);
     }
     task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
+    table.refuse(OF_THE_PROJECT, ("is a key of fledge.yaml, not of a task", "move it to fledge.yaml"), &mut problems);
     table.finish_with(OTHERS, &mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
 }

@@ -168,10 +168,15 @@ impl<'a> Table<'a> {
 
     /// Keys that will mean something one day: known, and refused rather than ignored.
     pub fn later(&mut self, keys: &[&str], problems: &mut Problems) {
+        self.refuse(keys, ("is not supported yet", "remove it"), problems);
+    }
+
+    /// Refuses known keys, with the reason and a hint.
+    pub fn refuse(&mut self, keys: &[&str], (why, hint): (&str, &str), problems: &mut Problems) {
         for key in keys {
             if let Some(place) = self.place_of(key) {
                 self.later.push((*key).to_owned());
-                problems.push(Problem::at(place, format!("`{key}` is not supported yet")).hint("remove it"));
+                problems.push(Problem::at(place, format!("`{key}` {why}")).hint(hint));
             }
         }
     }

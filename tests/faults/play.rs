@@ -240,6 +240,7 @@ fn passed() -> Verdict {
         notes,
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: None,
     }
 }

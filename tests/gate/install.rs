@@ -57,6 +57,7 @@ fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pas
         // The lock file is the work's, which the agent has not changed.
         assert_eq!(ended.file("package-lock.json").as_deref(), Some("old\n"), "{sandbox}");
         let warnings = report["warnings"].to_string();
+        assert!(!ended.stderr.contains("made during the run"), "{sandbox}: {}", ended.story());
         for said in [
             "the dependencies of the work were installed for the checks by `npm install",
             "were brought in line by `npm",
@@ -73,6 +74,17 @@ fn a_lane_in_the_workspace_finds_what_was_installed() {
     let lane = "room: in-place\nsteps: [{ name: check, run: test -e node_modules/new }]";
     let ended = place.lane("verify", lane).run();
     ended.must_be(0, "verified");
+}
+
+#[test]
+fn what_fledge_itself_has_installed_is_not_taken_for_the_agents() {
+    let model = Model::new([shell(&adds("new")), say("Done.")]);
+    let (_tools, place) = project(&model);
+    fs::remove_dir_all(place.workspace().join("node_modules")).unwrap();
+    let ended = place.file("wanted", "").run();
+    ended.must_be(0, "verified");
+    assert!(ended.file("node_modules/new/package.json").is_some(), "{}", ended.story());
+    assert!(!ended.stderr.contains("made during the run"), "{}", ended.story());
 }
 
 #[test]

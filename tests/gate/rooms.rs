@@ -231,9 +231,26 @@ fn a_tree_that_failed_is_not_judged_until_it_passes() {
     let feedback = |attempt: usize| report["attempts"][attempt]["verdict"]["feedback"].as_str().unwrap().to_owned();
     let is_as_before = |attempt: usize| feedback(attempt).starts_with("all files are as in attempt 1");
     assert_eq!([0, 1, 2, 3].map(is_as_before), [false, true, false, true], "{report}");
-    assert!(model.asked()[3].newest().contains("all files are as in attempt 1"));
+    let told = model.asked()[3].newest();
+    assert!(told.contains("all files are as in attempt 1"), "{told}");
+    assert!(told.contains("You finished with the same files on which the project's checks have failed."), "{told}");
+    let line = "✗ not judged again: all files are as in attempt 1";
+    assert!(run.stderr.lines().any(|printed| printed == line), "{}", run.story());
+    assert_eq!(report["attempts"][1]["verdict"]["unchanged_since"], json!(1));
     let said = "all files of attempt 4 are as in attempt 1, so the checks were not run again";
     assert!(report["warnings"].as_array().unwrap().iter().any(|warning| warning == said), "{report}");
+}
+
+#[test]
+fn a_wait_for_the_base_is_a_line_and_a_page_has_the_time_of_the_checks_that_ran() {
+    let model = Model::new([shell("touch done"), say("Done."), say("Done, I say.")]);
+    let lane = "steps: [{ name: test, run: sleep 3; test -f never }]";
+    let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=1").arg("--summary=page.md").run();
+    run.must_be(1, "gate_failed");
+    let waits = run.stderr.lines().filter(|line| *line == "  waiting for the checks of the base").count();
+    assert_eq!(waits, 1, "{}", run.story());
+    let page = run.file("page.md").unwrap();
+    assert!(page.contains("1 failed in ") && !page.contains("1 failed in 0."), "{page}");
 }
 
 #[test]

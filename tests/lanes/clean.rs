@@ -89,7 +89,7 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
         (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (
             blind.as_str(),
-            "it did not see a failing test that was planted: its tests are silenced, or it does not run the tests that its canary is for",
+            "it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run",
         ),
         (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
         (covers, "it changed files that it judges, and does not say `writes: true`: a.txt"),

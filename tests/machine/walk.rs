@@ -206,6 +206,7 @@ pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: None,
     };
     move |call| Event::GateFinished { call, verdict: Box::new(verdict) }

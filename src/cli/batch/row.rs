@@ -44,7 +44,7 @@ impl Row {
                 Phase::BackingOff => "waiting for another try".clone_into(&mut self.doing),
                 Phase::Confirming => "waiting for an answer".clone_into(&mut self.doing),
                 Phase::Dispatching => "a sub-agent works".clone_into(&mut self.doing),
-                Phase::RunningHooks => "running hooks".clone_into(&mut self.doing),
+                Phase::RunningHooks => "finishing the turn".clone_into(&mut self.doing),
                 Phase::Compacting => "shortening the conversation".clone_into(&mut self.doing),
                 Phase::JudgingBase => "waiting for the checks of the base".clone_into(&mut self.doing),
                 Phase::AnsweringQuery | Phase::RunningTools => return false,

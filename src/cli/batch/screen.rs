@@ -210,6 +210,10 @@ impl Screen {
             return;
         }
         match &record.event {
+            AgentEvent::VerifyResult { unchanged_since: Some(judged), attempt, .. } => {
+                let text = format!("attempt {attempt}: not judged again, all files are as in attempt {judged}");
+                self.line(job, &[(Tone::Plain, text)]);
+            }
             AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {
                 let steps =
                     if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };

@@ -60,7 +60,7 @@ pub enum BaseFault {
     Canary(#[from] CanaryFault),
     /// A planted failure is not seen on the base, so it would never be.
     #[error(
-        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
+        "lane `{0}` does not see a failing test that is planted on the base: its `canary` plants a test of a kind that the lane does not run; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
     )]
     Unseen(String),
     /// It writes what no step may write, so it never would pass.

@@ -32,7 +32,7 @@ impl Sitting<'_> {
         let notes =
             vec![format!("all files of attempt {now} are as in attempt {before}, so the checks were not run again")];
         let duration_ms = self.verdict(Ruling::Failed, &Record::default()).duration_ms;
-        Some(Verdict { feedback, notes, duration_ms, ..verdict.clone() })
+        Some(Verdict { feedback, notes, duration_ms, unchanged_since: Some(*attempt), ..verdict.clone() })
     }
 
     /// Takes down that a tree has failed.

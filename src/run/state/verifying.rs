@@ -76,7 +76,7 @@ impl Verifying {
             Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, why(&verdict)),
             Ruling::Failed if retries_left == 0 => Next::end(Reason::GateFailed, why(&verdict)),
             Ruling::Failed => {
-                cx.transcript.say(prompt::gate_failed(&verdict.feedback, retries_left - 1));
+                cx.transcript.say(prompt::gate_failed(&verdict, retries_left - 1));
                 Next::Begin
             }
             Ruling::Tampered => tampered(&verdict, retries_left, cx),
@@ -99,6 +99,7 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: None,
     };
     tell(&verdict, attempt, cx);
@@ -192,6 +193,7 @@ fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
         duration_ms: verdict.duration_ms,
         failed_steps: failed_steps(verdict),
         feedback: verdict.feedback.clone(),
+        unchanged_since: verdict.unchanged_since,
     });
 }
 

@@ -109,7 +109,7 @@ fn doing(event: &AgentEvent, turns: &mut u64) -> Option<String> {
         Phase::Confirming => "waiting for a person's answer".into(),
         Phase::RunningTools => format!("running tools of turn {turns}"),
         Phase::Dispatching => "a sub-agent works".into(),
-        Phase::RunningHooks => "running hooks".into(),
+        Phase::RunningHooks => "finishing the turn".into(),
         Phase::AnsweringQuery => "looking something up".into(),
         Phase::Compacting => "shortening the conversation".into(),
         Phase::JudgingBase => "waiting for the checks of the base".into(),

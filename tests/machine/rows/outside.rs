@@ -110,6 +110,7 @@ pub(super) fn a_passed_gate_is_reported_as_verified() {
                 attempt: 1,
                 duration_ms: 5,
                 failed_steps: Vec::new(),
+                unchanged_since: None,
                 feedback: String::new(),
             }),
             told(AgentEvent::StateChanged(StateName::Reporting)),

@@ -119,6 +119,7 @@ pub(crate) fn passed_plan() -> Plan {
         notes: vec!["a lane has written".into()],
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: Some(Box::new(proof())),
     };
     Plan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
@@ -285,6 +286,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         notes: Vec::new(),
         installed: None,
         failed_before: Vec::new(),
+        unchanged_since: None,
         proof: (ruling == Passed && dice.chance(700)).then(|| Box::new(proof())),
     }
 }

@@ -54,7 +54,7 @@ const PHASES = {
   confirming: "waiting for your answer",
   running_tools: "running tools",
   dispatching: "a sub-agent works",
-  running_hooks: "running hooks",
+  running_hooks: "finishing the turn",
   answering_query: "looking something up",
   compacting: "shortening the conversation",
   judging_base: "waiting for the checks of the base",
