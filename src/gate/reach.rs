@@ -3,7 +3,7 @@
 
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
-use crate::process::wall::{Holes, Wall, WallKind, interpreter};
+use crate::process::wall::{Holes, Wall, WallKind, interpreter, last_program};
 use crate::process::{End, Invocation, Variables, find_program};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
 /// The longest wait for that.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Interpreters that are followed, each a script itself.
-const MOST_SCRIPTS: usize = 4;
+/// Programs that are followed: interpreters, and what wrappers start.
+const MOST_SCRIPTS: usize = 6;
 /// Bytes of output that are read.
 const MOST_OUTPUT: usize = 64 * 1024;
 
@@ -52,13 +52,14 @@ pub async fn unreached<'l>(
     stop: &CancellationToken,
 ) -> Vec<Unreached> {
     let env = Variables::new(env.iter().cloned());
+    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut places: BTreeMap<PathBuf, Vec<Named<'_>>> = BTreeMap::new();
     for lane in lanes {
         for step in &lane.steps {
             let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map(String::as_str);
             let path = path.or_else(|| env.get("PATH")).unwrap_or_default();
             for program in step.programs() {
-                for (program, file) in files_of(program, path, root) {
+                for (program, file) in files_of(program, path, root, home.as_deref()) {
                     places.entry(file).or_default().push(Named { lane, step: &step.name, program });
                 }
             }
@@ -67,7 +68,6 @@ pub async fn unreached<'l>(
     if places.is_empty() || wall.kind() == WallKind::Off {
         return Vec::new();
     }
-    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let holes = Holes { home, hidden: hidden.to_vec(), ..Holes::default() };
     let files = places.keys().map(|file| file.to_string_lossy().into_owned());
     let look = Invocation {
@@ -95,16 +95,21 @@ pub async fn unreached<'l>(
     told.collect()
 }
 
-/// The file of a program that the search path has outside of the project, and those of the
-/// interpreters that run it.
-fn files_of(program: &str, path: &str, root: &Path) -> Vec<(String, PathBuf)> {
+/// The file of a program that the search path has outside of the project, those of the interpreters
+/// that run it, and of the program that a wrapper in a shell's language starts.
+fn files_of(program: &str, path: &str, root: &Path, home: Option<&Path>) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
-    let mut next = file_of(program, path);
-    while let Some(file) = next.filter(|file| !file.starts_with(root) && found.len() < MOST_SCRIPTS) {
+    let mut next: Vec<PathBuf> = file_of(program, path).into_iter().collect();
+    while let Some(file) = next.pop() {
+        if file.starts_with(root) || found.len() >= MOST_SCRIPTS {
+            continue;
+        }
         let words = interpreter(&file);
         let is_env = words.first().is_some_and(|first| first.ends_with("/env"));
         let run_by = if is_env { words.iter().skip(1).find(|word| !word.starts_with('-')) } else { words.first() };
-        next = run_by.and_then(|word| file_of(word, path));
+        next.extend(run_by.and_then(|word| file_of(word, path)));
+        let started = home.and_then(|home| last_program(&file, home));
+        next.extend(started.and_then(|started| file_of(started.to_str()?, path)));
         found.push((program.to_owned(), file));
     }
     found

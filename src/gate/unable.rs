@@ -1,8 +1,9 @@
 //! Steps that fail on the base for what is missing around them, and not for what the project is: a program, a module, the network, a
-//! place to write. No work of an agent can mend that, so the run ends and says what would. Pure, but for a look at the search path.
+//! place to write. No work of an agent can mend that, so the run ends and says what would. Pure, but for a look at programs.
 //!
 //! Nothing of an agent has run on the base, so what a step prints there is believed.
 
+use crate::process::wall::interpreter;
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;
 
@@ -91,8 +92,10 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
         let name = start.rsplit(": ").next()?.trim().to_owned();
         (!name.is_empty() && name.len() < 100 && !name.contains(char::is_whitespace)).then_some(name)
     };
-    // One with a path is the project's own, and may be what is to be written.
-    let name = lines(step).find_map(named).filter(|name| !name.contains('/'))?;
+    let name = lines(step).find_map(named)?;
+    if name.contains('/') {
+        return hidden_file(Path::new(&name));
+    }
     let places = std::env::split_paths(path).map(|folder| folder.join(&name));
     match places.into_iter().find(|place| place.is_file()) {
         None => Some((
@@ -102,6 +105,13 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
         )),
         Some(place) => Some(hidden_program(&name, &place)),
     }
+}
+
+/// A file that is there by hand, with its interpreter. Another file with a path is the project's own, and may be what is to be written.
+fn hidden_file(file: &Path) -> Option<(String, String)> {
+    let has_interpreter = interpreter(file).first().is_some_and(|first| Path::new(first).exists());
+    let name = file.file_name().filter(|_| file.is_absolute() && has_interpreter)?;
+    Some(hidden_program(&name.to_string_lossy(), file))
 }
 
 /// A program that is there by hand and that a room does not show, with what mends it.
@@ -159,7 +169,8 @@ mod tests {
     #[test]
     fn what_is_missing_around_a_step_is_named_with_what_mends_it() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("there"), "").unwrap();
+        std::fs::write(folder.path().join("there"), "#!/bin/sh\n").unwrap();
+        let hidden = format!("/h/bin/tool: 2: {}: not found", folder.path().join("there").display());
         let path = folder.path().to_str().unwrap();
         for (command, code, excerpt, said) in [
             ("npm run lint", 127, "> eslint .\n\nsh: 1: eslint: not found\n", "there is no program `eslint`"),
@@ -182,6 +193,7 @@ mod tests {
                 "a version manager finds no program (No version is set for command node)",
             ),
             ("there -q", 127, "sh: 1: there: not found", "a room does not show the program `there`"),
+            ("tool -q", 127, &hidden, "a room does not show the program `there`"),
             (
                 ".venv/bin/python -m pytest",
                 1,

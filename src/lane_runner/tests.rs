@@ -150,7 +150,7 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
-    file("plain", 0o644, "echo no");
+    file("plain", 0o644, "#!/bin/sh\n");
     file("lost", 0o755, "#!/nope\n");
     file("binary", 0o755, "\u{0}\u{1}\u{2}");
     let missing = place.folder.path().join("sub").display().to_string();
@@ -178,6 +178,12 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
             "",
             Failed,
             "the shell could not start `./lost`: it is there, but what it needs to be run by is not",
+        ),
+        (
+            "'echo sh: 1: ./plain: not found; exit 127'",
+            "",
+            Failed,
+            "the shell could not start `./plain`: it or its interpreter is there by hand, and not in the sandbox of the step",
         ),
         ("./binary", "shell: bash -c", Failed, "the shell may not or cannot run `./binary`"),
         ("exit 127", "", Failed, "127 is also what a shell ends with when it finds no program"),

@@ -4,6 +4,7 @@
 use super::Room;
 use super::place::leads_out;
 use crate::lane::Step;
+use crate::process::wall::interpreter;
 use crate::process::{End, Ended, Variables};
 use crate::verdict::StepStatus;
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,8 +85,15 @@ fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
 
 /// Why the shell could not run this program, as far as can be seen.
 fn refused(room: &Room, step: &Step, code: i32, name: &str) -> String {
-    let is_there = name.contains('/') && room.root.join(step.dir.as_deref().unwrap_or(".")).join(name).exists();
+    let file = room.root.join(step.dir.as_deref().unwrap_or(".")).join(name);
+    let is_there = name.contains('/') && file.exists();
+    let has_interpreter = interpreter(&file).first().is_some_and(|first| Path::new(first).exists());
     match (code, is_there) {
+        (127, true) if has_interpreter => {
+            format!(
+                "the shell could not start `{name}`: it or its interpreter is there by hand, and not in the sandbox of the step"
+            )
+        }
         (127, true) => {
             format!("the shell could not start `{name}`: it is there, but what it needs to be run by is not")
         }

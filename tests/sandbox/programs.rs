@@ -39,6 +39,9 @@ fn install(home: &Path) {
     put("apps/deep/run", "#!/bin/sh\n. ~/apps/deep/data\n");
     put("apps/deep/data", "");
     put(".local/bin/wrapped", "#!/bin/sh\nexec \"~/apps/deep/run\" \"$@\"\n");
+    put("apps/last/run", "#!/bin/sh\n. ~/apps/last/data\n");
+    put("apps/last/data", "");
+    put(".local/bin/last", "#!/bin/sh\n\"~/apps/last/run\" \"$@\"\n");
     put("big/volta/real", "#!/bin/sh\n. ~/.volta/data\n");
     put("big/volta/data", "");
     link("big/volta/bin/yarn", "../real");
@@ -47,7 +50,7 @@ fn install(home: &Path) {
 }
 
 const FOLDERS: [&str; 5] = [".local/bin", "prefix/bin", "shells/1/bin", ".asdf/shims", ".volta/bin"];
-const STEPS: &str = "steps:\n  - { name: tools, run: 'set -e; black; eslint; node; ruby; wrapped; yarn' }\n";
+const STEPS: &str = "steps:\n  - { name: tools, run: 'set -e; black; eslint; node; ruby; wrapped; last; yarn' }\n";
 const PRIVATE: &str = "  - { name: private, run: '! cat $OWN/diary $OWN/prefix/.npmrc 2>/dev/null' }\n";
 
 fn search_path(home: &Path) -> String {
@@ -109,4 +112,23 @@ fn a_program_that_a_room_cannot_show_ends_the_run_before_a_model_is_asked() {
     assert_eq!(model.count(), 0, "{}", ended.story());
     let doctor = ended.again(&["doctor"]).env("PATH", &path).run();
     assert!(doctor.stdout.contains("✗ lane     verify: step `lint` cannot run in a room: "), "{}", doctor.story());
+}
+
+#[test]
+fn a_wrapper_of_what_a_room_cannot_show_ends_the_run_before_a_model_is_asked() {
+    let model = Model::new([say("Done.").always()]);
+    let place = Fledge::simple(&model).lane("verify", "steps: [{ name: lint, run: tool --check }]");
+    let home = place.workspace().join("../home").canonicalize().unwrap();
+    for (path, text) in [(".ssh/tool", "#!/bin/sh\n"), (".local/bin/tool", "#!/bin/sh\n\"$HOME/.ssh/tool\" \"$@\"\n")] {
+        let at = home.join(path);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        fs::write(&at, text).unwrap();
+        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", home.join(".local/bin").display());
+    let ended = place.env("PATH", &path).run();
+    let report = ended.must_be(5, "gate_errored");
+    let said = format!("a room does not show the program `tool` at {}/.ssh/tool", home.display());
+    assert!(report["message"].as_str().unwrap().contains(&said), "{report}");
+    assert_eq!(model.count(), 0, "{}", ended.story());
 }

@@ -14,6 +14,7 @@ mod landlock;
 mod placeholders;
 mod probe;
 mod programs;
+mod scripts;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod starts;
@@ -27,7 +28,7 @@ pub use homes::{at_home_in, holds_credentials};
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
-pub use programs::interpreter;
+pub use scripts::{interpreter, last_program};
 pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hide, hold, join};
 
 use super::{End, Ended, Invocation};

@@ -2,10 +2,10 @@
 //! lead to each program, and the folders that the program needs.
 
 use super::homes::{TOOLCHAINS, holds_credentials};
+use super::scripts::started;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -16,8 +16,6 @@ const MOST_LINKS: usize = 40;
 const MOST_HOPS: usize = 6;
 /// Entries of one folder that are looked at.
 const MOST_ENTRIES: usize = 2000;
-/// Bytes of a script that are looked at for the program that the script becomes.
-const HEAD: u64 = 4096;
 /// Folders of the system that have no links into a home.
 const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
 /// Folders in a home that hold more than one installation, so none of them is shown as a whole.
@@ -252,46 +250,6 @@ fn is_installation(whole: &Path, programs: &Path) -> bool {
     is_bin && NEIGHBOURS.iter().any(|name| whole.join(name).exists())
 }
 
-/// Returns the words of the first line of a script, by which the kernel finds the interpreter.
-pub fn interpreter(script: &Path) -> Vec<String> {
-    words_of(&head_of(script))
-}
-
-fn head_of(script: &Path) -> Vec<u8> {
-    let mut head = Vec::new();
-    let read = File::open(script).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    if read.is_ok() && head.starts_with(b"#!") { head } else { Vec::new() }
-}
-
-fn words_of(head: &[u8]) -> Vec<String> {
-    let first = String::from_utf8_lossy(head).lines().next().unwrap_or_default().to_owned();
-    first.trim_start_matches("#!").split_whitespace().map(str::to_owned).collect()
-}
-
-/// The programs that a script names by their paths: the interpreter in the first line, and what a
-/// shell script becomes by `exec`.
-fn started(script: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
-    let head = head_of(script);
-    let words = words_of(&head);
-    let mut found: Vec<PathBuf> = words.iter().take(1).map(PathBuf::from).collect();
-    if words.iter().take(2).any(|word| word.ends_with("sh")) {
-        let text = String::from_utf8_lossy(&head);
-        let starts = text.lines().filter_map(|line| line.trim_start().strip_prefix("exec "));
-        found.extend(starts.flat_map(str::split_whitespace).filter_map(|word| whole_path(word, homes)));
-    }
-    found
-}
-
-/// The path that a word of a shell script stands for, where it begins at the root or in a home.
-fn whole_path(word: &str, homes: &[PathBuf]) -> Option<PathBuf> {
-    let word = word.trim_matches(['"', '\'']);
-    let below = ["$HOME/", "${HOME}/", "~/"].iter().find_map(|start| word.strip_prefix(start));
-    match below {
-        Some(below) => Some(homes.first()?.join(below)),
-        None => Some(PathBuf::from(word)).filter(|path| path.is_absolute()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,9 +329,13 @@ mod tests {
         home.link("bin/black", "~/venvs/black/bin/black");
         home.program("apps/deep/run", "");
         home.program("bin/wrapped", "#!/bin/sh\nexec \"$HOME/apps/deep/run\" \"$@\"\n");
+        home.program("apps/last/run", "");
+        home.program("bin/last", "#!/usr/bin/env bash\n# starts it\nX=1 \"$HOME/apps/last/run\" \"$@\"\nexit $?\n");
+        home.program("apps/early/run", "");
+        home.program("bin/early", "#!/bin/sh\n$HOME/apps/early/run\necho done\n");
         let (links, shown) = home.needs("bin");
         assert_eq!(links, ["bin/black", "venvs/black/bin/python"]);
-        assert_eq!(shown, ["apps/deep", "pythons/3.13", "venvs/black"]);
+        assert_eq!(shown, ["apps/deep", "apps/last", "pythons/3.13", "venvs/black"]);
     }
 
     #[test]
