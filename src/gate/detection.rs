@@ -76,11 +76,11 @@ fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
     }
 }
 
-/// Writes the detected lane, whole or not at all, and never over anything. Gives the file's path in the project.
+/// Returns the path in the project at which the detected lane can be written.
 ///
 /// # Errors
-/// When there is one already, when there is nothing to write, or when it cannot be written.
-pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFault> {
+/// When there is a lane already, or when there is nothing to write.
+pub fn file_to_write(root: &Path, detected: &Detected) -> Result<String, InitFault> {
     let file = format!("lanes/{DETECTED_LANE}.yaml");
     for taken in [&file, &format!("lanes/{DETECTED_LANE}.yml"), &"fledge.toml".to_owned()] {
         if !is_absent(&root.join(taken))? {
@@ -90,6 +90,15 @@ pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFa
     if detected.is_empty() {
         return Err(InitFault::NothingFound(detected.remarks.clone()));
     }
+    Ok(file)
+}
+
+/// Writes the detected lane, whole or not at all, and never over anything. Gives the file's path in the project.
+///
+/// # Errors
+/// When there is one already, when there is nothing to write, or when it cannot be written.
+pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFault> {
+    let file = file_to_write(root, detected)?;
     let folder = root.join("lanes");
     let is_new = is_absent(&folder)?;
     if is_new {

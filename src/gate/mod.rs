@@ -46,7 +46,7 @@ pub use by_hand::Entered;
 pub use check::{Checked, check, check_file};
 pub use clean::{RoomFault, forget_installations};
 pub use configuration::{CONFIGURATION, PutBack, put_back};
-pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
+pub use detection::{InitFault, file_to_write, look, look_if_no_lanes, write_detected};
 pub use differences::{differences, fetching, ignored_in_commands};
 pub use forget::forget_bases;
 pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, freeze, freeze_by, list, load};

@@ -1,6 +1,8 @@
 //! The lanes and tasks that `fledge init` writes for projects with their own CI.
 
 use crate::support::{Ended, Fledge};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 const CI: &str = ".github/workflows/ci.yml";
 const MAKE: &str = "lint:\n\ttrue\ntest:\n\ttrue\nship:\n\ttrue\n";
@@ -8,6 +10,11 @@ const MAKE: &str = "lint:\n\ttrue\ntest:\n\ttrue\nship:\n\ttrue\n";
 fn workflow(steps: &[&str]) -> String {
     let steps: String = steps.iter().map(|step| format!("      - run: {step}\n")).collect();
     format!("on: [push]\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n{steps}")
+}
+
+/// The text of a page whose comments may be folded.
+fn unfolded(page: &str) -> String {
+    page.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" ")
 }
 
 fn page(init: &Ended) -> String {
@@ -114,13 +121,15 @@ fn a_build_that_fails_only_in_a_clean_room_is_left_out_and_so_is_one_that_lacks_
     let page = page(&init);
     assert!(page.contains("run: make test") && !page.contains("run: make lint"), "{page}");
     assert!(
-        page.contains("left out: `make lint`, because it cannot run here: there is no program `no-such-linter`"),
+        unfolded(&page)
+            .contains("left out: `make lint`, because it cannot run here: there is no program `no-such-linter`"),
         "{page}"
     );
     if init.stderr.contains("there was no clean room") {
         return;
     }
-    assert!(page.contains("left out: `make build`, because it passes by hand and fails in a clean room"), "{page}");
+    let said = "left out: `make build`, because it passes by hand and fails in a clean room";
+    assert!(unfolded(&page).contains(said), "{page}");
 }
 
 #[test]
@@ -131,4 +140,81 @@ fn a_lint_that_writes_has_no_company() {
     let (together, alone) = lane.split_once("  - name: types\n").unwrap_or_else(|| panic!("{lane}"));
     assert!(together.contains("parallel:") && together.contains("npm run lint"), "{lane}");
     assert!(!alone.contains("parallel:"), "{lane}");
+}
+
+/// A check that finds fault with each file of lanes and tasks, as `prettier --check .` may.
+fn finds_fault(with: &str) -> String {
+    format!(
+        "lint:\n\t@for file in lanes/*.yaml tasks/*.md; do test ! -e $$file || {{ {with}; }}; done\ntest:\n\techo > report.json\n.PHONY: test lint\n"
+    )
+}
+
+#[test]
+fn a_lint_that_fails_for_the_written_files_alone_stays_required_and_names_them() {
+    let make = finds_fault("echo prettier: $$file; exit 1");
+    let init =
+        Fledge::new().file("Makefile", make).file(CI, workflow(&["make lint", "make test"])).args(&["init"]).run();
+    let page = page(&init);
+    assert!(page.contains("run: make lint") && !page.contains("allow_failure"), "{page}");
+    let said = "`lint` passed before `fledge init` wrote lanes/verify.yaml, and fails now: add them to .prettierignore";
+    assert!(init.stderr.contains(said), "{}", init.story());
+    let left = "the checks have left files in the checkout: report.json; remove them, or have git ignore them";
+    assert!(init.stderr.contains(left), "{}", init.story());
+}
+
+#[test]
+fn the_projects_own_prettier_formats_what_is_written() {
+    let make = finds_fault("grep -q formatted $$file || exit 1");
+    let init = Fledge::new()
+        .file("Makefile", make)
+        .file("node_modules/.bin/prettier", "#!/bin/sh\nshift\nfor file; do echo '# formatted' >>$file; done\n")
+        .file(".gitignore", "node_modules\n")
+        .file(CI, workflow(&["make lint", "make test"]));
+    let prettier = init.workspace().join("node_modules/.bin/prettier");
+    fs::set_permissions(prettier, fs::Permissions::from_mode(0o755)).unwrap();
+    let init = init.args(&["init", "--config"]).run();
+    let page = page(&init);
+    assert!(page.contains("# formatted") && page.contains("run: make lint"), "{page}");
+    assert!(["tasks/first.md", "fledge.yaml"].iter().all(|file| init.file(file).unwrap().contains("# formatted")));
+    assert!(!page.contains("allow_failure") && !init.stderr.contains("fails"), "{}", init.story());
+}
+
+#[test]
+fn a_script_whose_program_is_not_installed_is_left_out_also_where_nothing_is_run() {
+    let project = || {
+        let scripts = r#"{"scripts": {"lint": "eslint .", "test": "true"}, "devDependencies": {"mocha": "1"}}"#;
+        Fledge::new()
+            .file("package.json", scripts)
+            .file("node_modules/mocha/package.json", "{}")
+            .env("PATH", "/usr/bin:/bin")
+    };
+    let said = "left out: `npm run lint`, because there is no program `eslint`";
+    let printed = project().args(&["init", "--print"]).run();
+    if !printed.stderr.contains("`npm` is not installed") {
+        assert!(printed.stderr.contains(said) && !printed.stdout.contains("run: npm run lint"), "{}", printed.story());
+    }
+}
+
+#[test]
+fn for_yamllint_lines_are_short_and_a_venv_has_its_program() {
+    let init = Fledge::new()
+        .file("pyproject.toml", "[project]\nname = \"a\"\n")
+        .file(".venv/bin/yamllint", "")
+        .file(
+            CI,
+            workflow(&["yamllint --strict .", "python -m build", "python -m a-module-that-has-quite-a-long-name"]),
+        )
+        .args(&["init", "--no-check", "--config"])
+        .run();
+    let page = page(&init);
+    assert!(page.contains("run: .venv/bin/yamllint --strict ."), "{page}");
+    assert!(
+        unfolded(&page).contains("left out: `python -m build` (.github/workflows/ci.yml:7), because it makes packages")
+    );
+    let config = init.file("fledge.yaml").unwrap();
+    assert!(page.starts_with("---\n") && !config.contains("{ "), "{page}{config}");
+    let is_fine = |line: &&str| {
+        line.chars().count() <= 80 && (line.starts_with('#') || !line.contains(" #") || line.contains("  #"))
+    };
+    assert!(page.lines().chain(config.lines()).all(|line| is_fine(&line)), "{page}{config}");
 }

@@ -15,7 +15,7 @@ mod validate;
 mod voice;
 mod watch;
 
-pub(super) use prove::{Proof, prove};
+pub(super) use prove::{InRoom, Trial};
 pub(super) use voice::below_checkout;
 
 use super::configured;

@@ -1,4 +1,4 @@
-//! Tries a lane that was just written: by hand, and in the room that it has as a gate.
+//! Tries a lane that is about to be written: by hand, and in the room that it has as a gate.
 
 use super::super::failure::Failure;
 use super::clean::{Court, lost};
@@ -12,75 +12,97 @@ use crate::store::{self, LaneDir};
 use crate::tool::Mask;
 use crate::verdict::StepReport;
 use anyhow::anyhow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest that either half may take.
+/// The longest that one run of a lane may take.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// The steps of a lane as they ended.
+/// The steps of a lane as they ended in a clean room.
 #[derive(Debug)]
-pub(in crate::cli) struct Proof {
-    /// By hand.
-    pub(in crate::cli) by_hand: Vec<StepReport>,
-    /// In a clean room, or the reason why there was none.
-    pub(in crate::cli) in_room: Result<Vec<StepReport>, String>,
+pub(in crate::cli) struct InRoom {
+    /// The steps, or the reason why there was no room.
+    pub(in crate::cli) steps: Result<Vec<StepReport>, String>,
     /// Reasons for which the gate would not take a pass.
     pub(in crate::cli) doubts: Vec<String>,
 }
 
-/// Runs every step of a lane by hand and then in a clean room, also after a failure. `begin` is called before each half.
-///
-/// # Errors
-/// A lane that cannot be read, no place for logs, and a stop.
-pub(in crate::cli) async fn prove(
-    root: &Path,
-    name: &str,
-    environment: &Environment,
-    stop: &Stop,
-    begin: impl Fn(&str),
-) -> Result<Proof, Failure> {
-    let env = environment.own_env();
-    let Loaded { lane, .. } = gate::load(root, name, env.get("PATH").map_or("", String::as_str)).map_err(failed)?;
-    let lane = Lane { fail_fast: false, timeout: lane.timeout.min(LONGEST), ..lane };
-    let state = environment.state_dir().map_err(Failure::input)?;
-    let project = store::project_dir(&state, root);
-    let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
-    begin("by hand");
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let room = Room::new(root.to_owned(), env.into_iter().collect(), logs.path().join("by-hand"), jobs);
-    let by_hand = run_lane(&lane, &room, stop.token(), &|_| {}).await.steps;
-    let stopped = || Failure::stopped(stop.cause(), anyhow!("stopped while the checks were tried"));
-    if stop.token().is_cancelled() {
-        return Err(stopped());
-    }
-    begin("in a clean room");
-    let in_room = match store::is_inside(&state, root) {
-        true => Err(format!("the state folder {} is inside the project", state.display())),
-        false => clean(root, lane, environment, (&project, &logs), stop).await.map_err(|failure| failure.message()),
-    };
-    gate::mask_logs(logs.path(), &Mask::of(environment.secrets())).await;
-    if stop.token().is_cancelled() {
-        return Err(stopped());
-    }
-    let (in_room, doubts) = match in_room {
-        Ok((steps, doubts)) => (Ok(steps), doubts),
-        Err(why) => (Err(why), Vec::new()),
-    };
-    Ok(Proof { by_hand, in_room, doubts })
+/// A place to try lanes of a project.
+#[derive(Debug)]
+pub(in crate::cli) struct Trial<'t> {
+    root: &'t Path,
+    environment: &'t Environment,
+    stop: &'t Stop,
+    state: PathBuf,
+    project: PathBuf,
+    logs: LaneDir,
 }
 
-async fn clean(
-    root: &Path,
-    lane: Lane,
-    environment: &Environment,
-    places: (&Path, &LaneDir),
-    stop: &Stop,
-) -> Result<(Vec<StepReport>, Vec<String>), Failure> {
-    let court = Court::open(root, &lane.name, None, environment, places, stop).await?;
-    let lane = Lane { room: RoomKind::Clean, ..lane };
-    let entered = court.gate.enter(lane.clone(), &court.site, stop.token()).await.map_err(lost(stop))?;
-    let outcome = run_lane(&lane, &entered.room(), stop.token(), &|_| {}).await;
-    let doubts = entered.leave(&outcome, stop.token()).await.map_err(lost(stop))?;
-    Ok((outcome.steps, doubts))
+impl<'t> Trial<'t> {
+    /// Makes a folder for the logs.
+    ///
+    /// # Errors
+    /// Where there is no place for logs.
+    pub(in crate::cli) fn begin(root: &'t Path, environment: &'t Environment, stop: &'t Stop) -> Result<Self, Failure> {
+        let state = environment.state_dir().map_err(Failure::input)?;
+        let project = store::project_dir(&state, root);
+        let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+        Ok(Self { root, environment, stop, state, project, logs })
+    }
+
+    /// Runs every step of a lane by hand, also after a failure. `name` is a name for the logs.
+    ///
+    /// # Errors
+    /// A stop.
+    pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, Failure> {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let env = self.environment.own_env().into_iter().collect();
+        let room = Room::new(self.root.to_owned(), env, self.logs.path().join(name), jobs);
+        let steps = run_lane(&whole(lane), &room, self.stop.token(), &|_| {}).await.steps;
+        self.settle().await?;
+        Ok(steps)
+    }
+
+    /// Runs every step of a lane of the project in a clean room, also after a failure.
+    ///
+    /// # Errors
+    /// A lane that cannot be read, and a stop.
+    pub(in crate::cli) async fn in_room(&self, name: &str) -> Result<InRoom, Failure> {
+        let env = self.environment.own_env();
+        let path = env.get("PATH").map_or("", String::as_str);
+        let Loaded { lane, .. } = gate::load(self.root, name, path).map_err(failed)?;
+        let ran = match store::is_inside(&self.state, self.root) {
+            true => Err(format!("the state folder {} is inside the project", self.state.display())),
+            false => self.clean(whole(lane)).await.map_err(|failure| failure.message()),
+        };
+        self.settle().await?;
+        Ok(match ran {
+            Ok((steps, doubts)) => InRoom { steps: Ok(steps), doubts },
+            Err(why) => InRoom { steps: Err(why), doubts: Vec::new() },
+        })
+    }
+
+    async fn clean(&self, lane: Lane) -> Result<(Vec<StepReport>, Vec<String>), Failure> {
+        let places = (self.project.as_path(), &self.logs);
+        let court = Court::open(self.root, &lane.name, None, self.environment, places, self.stop).await?;
+        let lane = Lane { room: RoomKind::Clean, ..lane };
+        let stop = self.stop.token();
+        let entered = court.gate.enter(lane.clone(), &court.site, stop).await.map_err(lost(self.stop))?;
+        let outcome = run_lane(&lane, &entered.room(), stop, &|_| {}).await;
+        let doubts = entered.leave(&outcome, stop).await.map_err(lost(self.stop))?;
+        Ok((outcome.steps, doubts))
+    }
+
+    /// Hides secrets in the logs.
+    async fn settle(&self) -> Result<(), Failure> {
+        gate::mask_logs(self.logs.path(), &Mask::of(self.environment.secrets())).await;
+        match self.stop.token().is_cancelled() {
+            true => Err(Failure::stopped(self.stop.cause(), anyhow!("stopped while the checks were tried"))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn whole(lane: Lane) -> Lane {
+    Lane { fail_fast: false, timeout: lane.timeout.min(LONGEST), ..lane }
 }

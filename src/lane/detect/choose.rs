@@ -12,7 +12,7 @@ pub(super) const OWN: &str = "own";
 const UNASKED: [&str; 4] = ["cargo fmt", "cargo clippy", "gofmt", "go vet"];
 
 /// The reason for which a lint is only reported where the project has no CI that could be read.
-const NOT_ASKED: &str = "nothing in the project asks for it; remove this line to require it";
+const NOT_ASKED: &str = "the project does not ask for it; delete `allow_failure` to require it";
 
 /// Takes out of a stack's checks those that the project's CI replaces, and lints that it does not
 /// run.
@@ -20,6 +20,8 @@ pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     let stack = findings.stack;
     let (is_tested, is_known) = (own.tests(stack), own.knows(stack));
     let is_built = own.has(stack, Effect::Builds);
+    let lost = findings.unless_by_ci.take().filter(|_| !is_known);
+    findings.remarks.extend(lost);
     let mut unused = Vec::new();
     findings.checks.retain_mut(|check| {
         let is_lint = check.is_lint();

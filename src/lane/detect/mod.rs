@@ -71,6 +71,8 @@ struct Findings {
     marker: String,
     checks: Vec<Check>,
     remarks: Vec<String>,
+    /// A remark on what is left out, for which the steps of the project's CI may stand in.
+    unless_by_ci: Option<String>,
 }
 
 /// The ecosystems, each with its own way to look.
@@ -88,7 +90,11 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
 /// Looks for every stack. Where the root has none, the folders below are looked into; else those that have others are named.
 pub fn detect(facts: &Facts) -> Detected {
     let mut detected = one_folder(facts);
+    node::leave_out_unable(&mut detected, facts);
     detected.style = Style::of(facts);
+    if detected.checks.iter().any(|check| check.run.contains("yamllint")) {
+        detected.style = Style { is_for_yamllint: true, has_spaced_braces: false, ..detected.style };
+    }
     let below = facts.below.iter().map(|(folder, facts)| (folder, one_folder(facts)));
     if detected.is_empty() {
         below.for_each(|(folder, found)| detected.add(folder, found));
@@ -241,7 +247,7 @@ impl Check {
 
 impl Findings {
     fn new(stack: &'static str, marker: impl Into<String>) -> Self {
-        Self { stack, marker: marker.into(), checks: Vec::new(), remarks: Vec::new() }
+        Self { stack, marker: marker.into(), checks: Vec::new(), remarks: Vec::new(), unless_by_ci: None }
     }
 
     fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
@@ -272,7 +278,7 @@ impl Findings {
 
     /// Says that something is left out because there is no such program.
     fn lacks(&mut self, what: &str, program: &str) {
-        self.remark(format!("left out: {what}, because `{program}` is not installed"));
+        self.remark(lacking(what, program));
     }
 
     fn has(&self, name: &str) -> bool {
@@ -282,6 +288,11 @@ impl Findings {
     fn has_tests(&self) -> bool {
         self.checks.iter().any(|check| check.effect == Effect::Tests)
     }
+}
+
+/// Says that something is left out because there is no such program.
+fn lacking(what: &str, program: &str) -> String {
+    format!("left out: {what}, because `{program}` is not installed")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! JavaScript and TypeScript: the scripts of `package.json` by the project's own package manager, else its installed tools.
 
 use super::facts::Facts;
-use super::{Effect, Findings};
+use super::{Check, Detected, Effect, Findings, lacking};
 use serde_json::Value;
 
 /// What a step is made from: its name, and the scripts that would do, the best first.
@@ -90,7 +90,31 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts)
         }
     }
     if !lost.is_empty() {
-        found.lacks(&format!("scripts of package.json ({})", lost.join(", ")), manager);
+        found.unless_by_ci = Some(lacking(&format!("scripts of package.json ({})", lost.join(", ")), manager));
+    }
+}
+
+/// Leaves out the steps that run a script of the root whose program is neither among the installed packages nor in the search path.
+pub(super) fn leave_out_unable(detected: &mut Detected, facts: &Facts) {
+    if !facts.has("node_modules") {
+        return; // what is not installed yet is said by another remark
+    }
+    let manifest = manifest(facts);
+    let lacked = |check: &Check| {
+        let [manager, "run", script] = check.run.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+        LOCKS.iter().find(|(name, _)| *name == manager)?;
+        let commands = manifest["scripts"][script].as_str()?.split("&&");
+        let programs = commands.filter_map(|command| command.split_whitespace().next());
+        let is_tool = |program: &&str| super::ci::is_node_tool(program);
+        let mut lacked = programs
+            .filter(is_tool)
+            .filter(|tool| !facts.has(&format!("node_modules/.bin/{tool}")) && !facts.has_program(tool));
+        Some((check.name.clone(), lacked.next()?.to_owned()))
+    };
+    let unable: Vec<(String, String)> =
+        detected.checks.iter().filter(|check| check.dir.is_none()).filter_map(lacked).collect();
+    for (name, program) in unable {
+        detected.leave_out(&name, &format!("there is no program `{program}`"));
     }
 }
 

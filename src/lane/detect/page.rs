@@ -5,7 +5,7 @@ use crate::yaml::listed;
 use std::fmt::Write as _;
 
 /// Test runners of Node watch for changes unless `CI` is set.
-const CI: &str = "env:\n{indent}CI: '1' # test runners do not watch for changes\n";
+const CI: &str = "env:\n{indent}CI: '1'{mark} test runners do not watch for changes\n";
 /// The length from which Prettier folds a line.
 const LONGEST: usize = 80;
 
@@ -14,19 +14,20 @@ pub(super) fn write(detected: &Detected) -> String {
     let style = detected.style;
     let level = " ".repeat(style.indent);
     let markers = listed(detected.markers.iter().map(String::as_str));
-    let mut page = format!(
-        "# What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again.\n"
+    let mark = mark(style);
+    let mut page = if style.is_for_yamllint { String::from("---\n") } else { String::new() };
+    let first = format!(
+        "What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again."
     );
-    for remark in &detected.remarks {
-        let line: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let _to_text = writeln!(page, "# {line}");
-    }
+    std::iter::once(&first).chain(&detected.remarks).for_each(|remark| comment(&mut page, "", remark));
     let _to_text = write!(
         page,
         "description: {}\ntimeout: 30m\n{}steps:\n",
         block(&format!("Checks detected from {markers}"), 0, "description".len(), style),
         if is_node(detected) {
-            CI.replace('\'', if style.has_single_quotes { "'" } else { "\"" }).replace("{indent}", &level)
+            CI.replace('\'', if style.has_single_quotes { "'" } else { "\"" })
+                .replace("{indent}", &level)
+                .replace("{mark}", mark)
         } else {
             String::new()
         }
@@ -34,11 +35,30 @@ pub(super) fn write(detected: &Detected) -> String {
     let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
     let indent = if together.len() > 1 { 2 * style.indent + 2 } else { style.indent };
     if together.len() > 1 {
-        let _to_text = writeln!(page, "{level}- parallel: # these only read");
+        let _to_text = writeln!(page, "{level}- parallel:{mark} these only read");
     }
     together.iter().for_each(|check| step(&mut page, check, indent, style));
     alone.iter().for_each(|check| step(&mut page, check, style.indent, style));
     page
+}
+
+/// Adds a comment. Its lines are not too long for linters.
+fn comment(page: &mut String, indent: &str, text: &str) {
+    let start = format!("{indent}#");
+    let mut line = start.clone();
+    for word in text.split(|c: char| c.is_control() || c == ' ').filter(|word| !word.is_empty()) {
+        if line != start && line.chars().count() + 1 + word.chars().count() > LONGEST {
+            page.push_str(&(std::mem::replace(&mut line, start.clone()) + "\n"));
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    page.push_str(&(line + "\n"));
+}
+
+/// The sign of a comment behind something.
+fn mark(style: Style) -> &'static str {
+    if style.is_for_yamllint { "  #" } else { " #" }
 }
 
 /// Returns whether something runs by Node.
@@ -58,7 +78,7 @@ fn step(page: &mut String, check: &Check, column: usize, style: Style) {
     };
     let (name, run) = (scalar(&check.name, is_single), block(&check.run, column + 2, "run".len(), style));
     let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir, is_single))).unwrap_or_default();
-    let from = check.from.as_ref().map(|from| format!(" # from {from}")).unwrap_or_default();
+    let from = check.from.as_ref().map(|from| format!("{} from {from}", mark(style))).unwrap_or_default();
     let mut env = String::new();
     for (place, (name, value)) in check.env.iter().enumerate() {
         let head = if place == 0 { format!("{indent}  env:\n") } else { String::new() };
@@ -67,7 +87,13 @@ fn step(page: &mut String, check: &Check, column: usize, style: Style) {
     let _to_text =
         writeln!(page, "{indent}- name: {name}{from}\n{indent}  run: {run}\n{dir}{env}{indent}  timeout: {timeout}");
     if let Some(why) = &check.may_fail {
-        let _to_text = writeln!(page, "{indent}  allow_failure: true # {why}");
+        let line = format!("{indent}  allow_failure: true{} {why}", mark(style));
+        if line.chars().count() <= LONGEST {
+            page.push_str(&(line + "\n"));
+        } else {
+            comment(page, &format!("{indent}  "), why);
+            page.push_str(&format!("{indent}  allow_failure: true\n"));
+        }
     }
 }
 

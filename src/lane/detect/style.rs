@@ -13,11 +13,13 @@ pub struct Style {
     pub has_spaced_braces: bool,
     /// True if long texts are folded.
     pub folds: bool,
+    /// True if the form is that of yamllint: a line `---`, and two spaces before a comment.
+    pub is_for_yamllint: bool,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { has_single_quotes: false, indent: 2, has_spaced_braces: true, folds: false }
+        Self { has_single_quotes: false, indent: 2, has_spaced_braces: true, folds: false, is_for_yamllint: false }
     }
 }
 

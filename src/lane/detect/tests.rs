@@ -127,6 +127,11 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
         ("a script of scripts", &[("package.json", &umbrella)], "npm"),
         ("a check of its own", &[("package.json", &svelte)], "npm"),
         ("tools without scripts", &tools, "npm node"),
+        (
+            "scripts of tools that are not there",
+            &[("package.json", SCRIPTED), ("node_modules/.bin/tsc", "")],
+            "npm prettier"
+        ),
         ("no JSON", &[("package.json", "{")], "npm"),
         ("no object", &[("package.json", "[1]")], "npm"),
     ]));
@@ -181,6 +186,7 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
     let node = workflow(
         "      - run: pnpm install\n      - run: pnpm lint\n      - run: pnpm vitest run --coverage\n      - run: pnpm run gone\n",
     );
+    let npm = workflow("      - run: npm run lint\n      - run: npx vitest run\n");
     let package =
         r#"{"scripts": {"lint": "eslint .", "build": "tsc", "test": "vitest"}, "devDependencies": {"vitest": "1"}}"#;
     let python = workflow(
@@ -200,6 +206,7 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
         ("go", &[("go.mod", ""), (ci, &go)], "go gofmt cc"),
         ("go without a C compiler", &[("go.mod", ""), (ci, &go)], "go"),
         ("node", &[("package.json", package), ("pnpm-lock.yaml", ""), (ci, &node)], "pnpm node"),
+        ("node by another manager", &[("package.json", package), ("pnpm-lock.yaml", ""), (ci, &npm)], "npm node"),
         ("python", &python_files, "python3 #!python3"),
         ("nothing that can be used", &[("Cargo.toml", ""), (ci, &strange)], "cargo make"),
         ("recipes", &[("Makefile", "lint:\n\tx\ntest:\n\ty\n"), ("go.mod", ""), (ci, &make)], "make go"),

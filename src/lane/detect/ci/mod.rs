@@ -20,7 +20,7 @@ use tools::Kind;
 
 pub(super) use command::quoted;
 pub(super) use script::{hindrance as script_hindrance, only_reads as script_only_reads, parts as script_parts};
-pub(super) use tools::{programs, tool};
+pub(super) use tools::{is_node_tool, programs, tool};
 
 /// A command of the project's CI, before it is known whether it can be a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

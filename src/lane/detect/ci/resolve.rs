@@ -1,7 +1,7 @@
 //! Decides whether a command of the CI can be a step here, and how it is started here. Pure.
 
 use super::super::facts::Facts;
-use super::super::{Effect, node, python, recipes};
+use super::super::{Effect, environments, node, python, recipes};
 use super::packages::of_node;
 use super::tools::{self, Kind};
 use super::{Candidate, Own, command, envs, script};
@@ -162,7 +162,8 @@ pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, Stri
         _ => {
             let program = needed(&words);
             if !facts.has_program(&program) {
-                return Err(format!("`{program}` is not installed"));
+                let lacks = || format!("`{program}` is not installed");
+                words[0] = environments::program(facts, &program).ok_or_else(lacks)?;
             }
             command::quoted(&words)
         }

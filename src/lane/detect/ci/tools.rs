@@ -20,6 +20,7 @@ use Kind::{Build, Helper, Lint, No, Recipe, Test};
 
 const INSTALLS: Kind = No("it installs");
 const PUBLISHES: Kind = No("it publishes");
+const PACKAGES: Kind = No("it makes packages for a release");
 const COVERAGE: Kind = No("it measures coverage");
 pub(super) const CHANGES: Kind = No("it changes files");
 const NETWORK: Kind = No("it needs the network");
@@ -47,7 +48,7 @@ const ROWS: &[Row] = &[
     row("cargo", "metadata", Helper, "rust"), row("rustc", "", Helper, "rust"), row("go", "version", Helper, "go"), row("go", "env", Helper, "go"),
     row("cargo", "install", INSTALLS, "rust"), row("cargo", "binstall", INSTALLS, "rust"), row("cargo", "fetch", INSTALLS, "rust"), row("cargo", "update", INSTALLS, "rust"),
     row("cargo", "generate-lockfile", INSTALLS, "rust"), row("rustup", "", INSTALLS, "rust"),
-    row("cargo", "publish", PUBLISHES, "rust"), row("cargo", "package", PUBLISHES, "rust"),
+    row("cargo", "publish", PUBLISHES, "rust"), row("cargo", "package", PACKAGES, "rust"),
     row("cargo", "llvm-cov", COVERAGE, "rust"), row("cargo", "tarpaulin", COVERAGE, "rust"),
     row("cargo", "deny", NETWORK, "rust"), row("cargo", "audit", NETWORK, "rust"), row("cargo", "outdated", NETWORK, "rust"),
     row("cargo", "semver-checks", NETWORK, "rust"), row("cargo", "fix", CHANGES, "rust"),
@@ -64,7 +65,7 @@ const ROWS: &[Row] = &[
     row("codespell", "", Lint, "python"), row("pyflakes", "", Lint, "python"), row("check-manifest", "", Lint, "python"),
     row("pip", "", INSTALLS, "python"), row("pip3", "", INSTALLS, "python"), row("pipx", "", INSTALLS, "python"), row("uv", "", INSTALLS, "python"), row("poetry", "", INSTALLS, "python"),
     row("pdm", "", INSTALLS, "python"), row("pipenv", "", INSTALLS, "python"), row("hatch", "", INSTALLS, "python"), row("conda", "", INSTALLS, "python"),
-    row("build", "", PUBLISHES, "python"), row("twine", "", PUBLISHES, "python"), row("coverage", "", COVERAGE, "python"), row("coveralls", "", COVERAGE, "python"),
+    row("build", "", PACKAGES, "python"), row("twine", "", PUBLISHES, "python"), row("coverage", "", COVERAGE, "python"), row("coveralls", "", COVERAGE, "python"),
     row("codecov", "", COVERAGE, "python"), row("pyupgrade", "", CHANGES, "python"),
     row("vitest", "", Test, "node"), row("jest", "", Test, "node"), row("mocha", "", Test, "node"), row("ava", "", Test, "node"), row("tap", "", Test, "node"),
     row("uvu", "", Test, "node"), row("node", "--test", Test, "node"), row("tape", "", Test, "node"), row("tsd", "", Test, "node"),
@@ -193,6 +194,11 @@ pub(super) fn by_name(name: &str) -> Kind {
     } else {
         No("fledge does not know what it does")
     }
+}
+
+/// Returns whether the table has a program that is a package of Node, and no package manager.
+pub(in super::super) fn is_node_tool(program: &str) -> bool {
+    ROWS.iter().any(|row| row.program == program && row.stack == "node" && row.kind != INSTALLS && program != "node")
 }
 
 /// The programs of the table, which are looked for in the search path.

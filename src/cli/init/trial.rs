@@ -1,0 +1,237 @@
+//! The trial of the checks that `fledge init` writes: by hand on the untouched checkout, and with the written files in a clean room.
+
+use super::super::failure::Failure;
+use super::super::lanes::{self, Trial};
+use super::super::paint::{self, Tone};
+use super::LANE;
+use crate::config::Environment;
+use crate::driver::Stop;
+use crate::gate;
+use crate::lane::detect::{DETECTED_LANE, Detected};
+use crate::lane::{Lane, Step, parse};
+use crate::report::seconds;
+use crate::store::{read_text, write_shared};
+use crate::verdict::{StepReport, StepStatus};
+use ignore::WalkBuilder;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The largest lane that is read back, in bytes.
+const MOST: usize = 1 << 20;
+/// The most files that are looked at for what checks leave behind.
+const MOST_FILES: usize = 100_000;
+/// The most files that are named.
+const NAMED: usize = 5;
+/// The project's own Prettier.
+const PRETTIER: &str = "node_modules/.bin/prettier";
+/// Tools that check files of every kind, each with the place for what they are to ignore.
+const IGNORED_BY: [(&str, &str); 5] = [
+    ("prettier", ".prettierignore"),
+    ("yamllint", "`ignore` in .yamllint"),
+    ("markdownlint", ".markdownlintignore"),
+    ("eslint", "`ignores` in the configuration of ESLint"),
+    ("biome", "`files` in biome.json"),
+];
+
+/// Runs the checks by hand, has `write` write the files, and runs the checks in a clean room. Shows both, and amends the
+/// lane by what failed. `write` returns the names of the new files.
+pub(super) async fn run(
+    root: &Path,
+    mut detected: Detected,
+    write: impl FnOnce(&Detected) -> Result<Vec<String>, Failure>,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let trial = Trial::begin(root, environment, stop)?;
+    say_place("by hand");
+    let before = files(root);
+    let by_hand = trial.by_hand(lane_of(&detected)?, "by-hand").await?;
+    let mut remarks: Vec<String> = left_behind(root, &before).into_iter().collect();
+    let env = environment.own_env();
+    remarks.extend(amend_by_hand(&mut detected, &by_hand, env.get("PATH").map_or("", String::as_str)));
+    let written = write(&detected)?;
+    format(&trial, root, &written).await?;
+    say_place("in a clean room");
+    let (page, text) = (detected.yaml(), read(root));
+    let lanes::InRoom { steps: in_room, doubts } = trial.in_room(DETECTED_LANE).await?;
+    let room = in_room.as_deref().unwrap_or_default();
+    let blamed = broken_by_files(&trial, &detected, (&by_hand, room)).await?;
+    remarks.extend(blamed.iter().map(|step| blame(step, &written)));
+    remarks.extend(amend_in_room(&mut detected, &by_hand, room, &blamed));
+    table(&by_hand, &in_room);
+    remarks.extend(doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
+    // An edit that was made meanwhile stays.
+    if detected.yaml() != page && read(root) == text {
+        write_shared(&root.join(LANE), detected.yaml().as_bytes()).map_err(Failure::own)?;
+        format(&trial, root, &[LANE.to_owned()]).await?;
+        paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
+    }
+    lanes::say(&remarks);
+    Ok(())
+}
+
+fn say_place(place: &str) {
+    paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check leaves that out)"))]);
+}
+
+fn lane_of(detected: &Detected) -> Result<Lane, Failure> {
+    detected.lane().map_err(Failure::input)
+}
+
+fn read(root: &Path) -> Option<String> {
+    read_text(&root.join(LANE), MOST).ok().flatten()
+}
+
+/// The files of a project that git does not ignore.
+fn files(root: &Path) -> BTreeSet<PathBuf> {
+    let walk =
+        WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(|it| it.file_name() != ".git").build();
+    let files = walk.flatten().take(MOST_FILES).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    files.map(ignore::DirEntry::into_path).collect()
+}
+
+/// Names the files that the checks have left in the checkout.
+fn left_behind(root: &Path, before: &BTreeSet<PathBuf>) -> Option<String> {
+    let after = files(root);
+    let new: Vec<&PathBuf> = after.difference(before).collect();
+    let names = new.iter().take(NAMED).map(|path| path.strip_prefix(root).unwrap_or(path).display().to_string());
+    let names: Vec<String> = names.collect();
+    let more = if new.len() > NAMED { format!(" and {} more", new.len() - NAMED) } else { String::new() };
+    let names = names.join(", ");
+    (!new.is_empty()).then(|| {
+        format!("the checks have left files in the checkout: {names}{more}; remove them, or have git ignore them")
+    })
+}
+
+/// Has the project's own Prettier write the new files in its form.
+async fn format(trial: &Trial<'_>, root: &Path, written: &[String]) -> Result<(), Failure> {
+    if written.is_empty() || !root.join(PRETTIER).is_file() {
+        return Ok(());
+    }
+    let yaml = format!("steps: [{{ name: format, run: '{PRETTIER} --write {}' }}]", written.join(" "));
+    let lane = parse(DETECTED_LANE, LANE, &yaml).map_err(Failure::own)?;
+    trial.by_hand(lane, "format").await.map(drop)
+}
+
+/// The lints that passed on the untouched checkout and fail there now, with the files that were written.
+async fn broken_by_files(
+    trial: &Trial<'_>,
+    detected: &Detected,
+    (by_hand, in_room): (&[StepReport], &[StepReport]),
+) -> Result<Vec<StepReport>, Failure> {
+    let lane = lane_of(detected)?;
+    let has_passed = |steps: &[StepReport], name: &str| {
+        steps.iter().any(|step| step.step == name && step.status == StepStatus::Passed)
+    };
+    let is_doubtful = |step: &&Step| {
+        detected.is_lint(&step.name) && has_passed(by_hand, &step.name) && !has_passed(in_room, &step.name)
+    };
+    let alone = |step: &Step| Step {
+        after: Vec::new(),
+        joints: Vec::new(),
+        needs: Vec::new(),
+        deps: Vec::new(),
+        ..step.clone()
+    };
+    let steps: Vec<Step> = lane.steps.iter().filter(is_doubtful).map(alone).collect();
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ran = trial.by_hand(Lane { steps, joints: Vec::new(), ..lane }, "again").await?;
+    Ok(ran.into_iter().filter(|step| step.status.is_failure()).collect())
+}
+
+/// Says which of the written files a lint names, and where its tool can be told to ignore them.
+fn blame(step: &StepReport, written: &[String]) -> String {
+    let named: Vec<&str> = written.iter().map(String::as_str).filter(|name| step.excerpt.contains(name)).collect();
+    let names = if named.is_empty() { written.join(", ") } else { named.join(", ") };
+    let said = format!("{} {}", step.command, step.excerpt).to_lowercase();
+    let ignored = IGNORED_BY.iter().find(|(tool, _)| said.contains(tool)).map(|(_, place)| *place);
+    let ignored = ignored.unwrap_or("what the tool ignores");
+    format!("`{}` passed before `fledge init` wrote {names}, and fails now: add them to {ignored}", step.step)
+}
+
+/// Takes out of a lane what cannot run on the untouched checkout, and has only reported which lints fail there. Returns what people should
+/// know. `path` is the search path of the steps.
+fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for step in by_hand.iter().filter(|step| step.status.is_failure()) {
+        let name = step.step.as_str();
+        let lacked = gate::lacks(step, path);
+        let is_unable = step.status == StepStatus::Errored || matches!(step.exit_code, Some(126 | 127));
+        let is_unable = is_unable || lacked.is_some();
+        let why = lacked.unwrap_or_else(|| last_line(step));
+        if is_unable && detected.leave_out(name, &format!("it cannot run here: {why}")) {
+            remarks.push(format!("`{name}` was left out, because it cannot run here: {why}"));
+        } else if is_unable {
+            remarks.push(format!(
+                "`{name}` cannot run here: {why}; install what it needs, such as the project's dependencies"
+            ));
+        } else if detected.is_lint(name) {
+            detected.let_fail(name, "it fails on the project as it is");
+            remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
+        } else {
+            remarks.push(format!("`{name}` fails on the project as it is: no run is verified before it passes; `fledge fix` can have it mended"));
+        }
+    }
+    remarks
+}
+
+/// Takes out of a lane what passes by hand and fails in a clean room, but for what the written files broke. Returns what people should know.
+fn amend_in_room(
+    detected: &mut Detected,
+    by_hand: &[StepReport],
+    in_room: &[StepReport],
+    blamed: &[StepReport],
+) -> Vec<String> {
+    let has_passed = |step: &&StepReport| {
+        by_hand.iter().any(|by_hand| by_hand.step == step.step && by_hand.status == StepStatus::Passed)
+    };
+    let is_blamed = |step: &&StepReport| blamed.iter().any(|other| other.step == step.step);
+    let failed = in_room.iter().filter(|step| step.status.is_failure());
+    let mut remarks = Vec::new();
+    for step in failed.filter(has_passed).filter(|step| !is_blamed(step)) {
+        let (name, why) = (step.step.as_str(), last_line(step));
+        if detected.leave_out(name, &format!("it passes by hand and fails in a clean room: {why}")) {
+            remarks.push(format!("`{name}` was left out, because it fails in a clean room: {why}"));
+        }
+    }
+    remarks
+}
+
+/// Shows how each step ended by hand and in the room.
+fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
+    let ended = |step: &StepReport| format!("{} {}", step.status.as_str().replace('_', " "), seconds(step.duration_ms));
+    let width = |all: &mut dyn Iterator<Item = usize>| all.max().unwrap_or(0);
+    let first = width(&mut by_hand.iter().map(|step| step.step.chars().count())).max("check".len());
+    let second = width(&mut by_hand.iter().map(|step| ended(step).chars().count())).max("by hand".len());
+    paint::line(&[(Tone::Strong, &format!("  {:<first$}  {:<second$}  in a clean room", "check", "by hand"))]);
+    let mut fails_in_room = false;
+    for step in by_hand {
+        let room = in_room.iter().flatten().find(|room| room.step == step.step);
+        let is_worse = room.is_some_and(|room| room.status.is_failure() && !step.status.is_failure());
+        let cell = room.map_or_else(|| "not tried".to_owned(), ended);
+        let tone = if is_worse { Tone::Warn } else { Tone::Plain };
+        let start = format!("  {:<first$}  {:<second$}  ", step.step, ended(step));
+        paint::line(&[(Tone::Plain, start), (tone, cell)]);
+        if let Some(room) = room.filter(|_| is_worse) {
+            paint::line(&[(Tone::Faint, format!("  {:<first$}  in the room: {}", "", last_line(room)))]);
+        }
+        fails_in_room |= is_worse;
+    }
+    if let Err(why) = in_room {
+        lanes::say([&format!("there was no clean room: {why}")]);
+    } else if fails_in_room {
+        lanes::say([&"a run judges its work in the room: `fledge lanes run verify --clean` shows all that the checks print there, and docs/gate.md says what a room has".to_owned()]);
+    }
+}
+
+/// The last line that a step has printed, or why it did not run.
+fn last_line(step: &StepReport) -> String {
+    let said = if step.note.is_empty() {
+        step.excerpt.trim_end().lines().next_back().unwrap_or("it printed nothing")
+    } else {
+        &step.note
+    };
+    said.trim().to_owned()
+}
