@@ -33,7 +33,7 @@ pub struct Verdict {
     /// Steps and tests that failed and that failed before any change, too: `lane/step`, `lane/step: test`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_before: Vec<String>,
-    /// The attempt whose verdict this one repeats: no file has changed since, so the checks were not run again.
+    /// The attempt whose verdict this one repeats: all files are as they were then, so the checks were not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<u32>,
     /// The packages installed for the checks, where the dependencies of the work differ from the base's.
