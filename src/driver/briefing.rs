@@ -19,6 +19,7 @@ use crate::tool::{self, Effect};
 use crate::verdict::Reason;
 use crate::workspace::jail::{Jail, JailError, Last};
 use crate::workspace::replica::SourceRepository;
+use crate::workspace::trees::GitPrograms;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,8 @@ pub struct StartingPoint {
     pub tree: TreeId,
     /// The paths of its files.
     pub paths: Vec<String>,
-    /// The folder in the workspace from which git runs hooks, if there is one.
-    pub hooks: Option<String>,
+    /// What the user's git reads and runs in the workspace.
+    pub git: GitPrograms,
     /// The user's checkout, in which dependencies are installed.
     pub origin: PathBuf,
     /// The user's repository. `None` where there is none, or before it was read.
@@ -50,7 +51,8 @@ pub struct StartingPoint {
 impl StartingPoint {
     /// The start of a run that is only planned: fledge takes no tree and asks no repository.
     pub fn unread(origin: &Path) -> Self {
-        Self { tree: TreeId::empty(), paths: Vec::new(), hooks: None, origin: origin.to_owned(), repository: None }
+        let git = GitPrograms::default();
+        Self { tree: TreeId::empty(), paths: Vec::new(), git, origin: origin.to_owned(), repository: None }
     }
 }
 
@@ -185,10 +187,10 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
-    let StartingPoint { tree: base, paths, hooks, origin, repository } = start;
-    let (protect, hooks, repository) = (protect.as_slice(), hooks.as_deref(), repository.as_ref());
+    let StartingPoint { tree: base, paths, git, origin, repository } = start;
+    let (protect, repository) = (protect.as_slice(), repository.as_ref());
     let definition =
-        Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, hooks, repository };
+        Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, git, repository };
     let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
     frozen.map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());

@@ -214,12 +214,12 @@ impl Ground {
         stop: &CancellationToken,
     ) -> Result<StartingPoint, PlanFault> {
         let take = async {
-            let hooks = self.trees.freeze_ignores(&settings.env, stop).await?;
+            let git = self.trees.freeze_ignores(&settings.env, stop).await?;
             let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
             let paths = self.trees.paths(&tree, stop).await?;
-            Ok(StartingPoint { tree, paths, hooks, origin: self.origin.clone(), repository })
+            Ok(StartingPoint { tree, paths, git, origin: self.origin.clone(), repository })
         };
         take.await.map_err(no_trees)
     }

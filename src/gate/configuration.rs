@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use crate::gate::{Definition, freeze};
     use crate::id::TreeId;
+    use crate::workspace::trees::GitPrograms;
 
     fn found(put_back: &PutBack) -> Vec<String> {
         put_back.findings.iter().map(|finding| format!("{} {}", finding.change, finding.path)).collect()
@@ -87,7 +88,7 @@ mod tests {
             path: "/bin",
             base: &base,
             paths: &[],
-            hooks: None,
+            git: &GitPrograms::default(),
             repository: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);
@@ -149,7 +150,7 @@ mod tests {
             path: "/bin",
             base: &base,
             paths: &[],
-            hooks: None,
+            git: &GitPrograms::default(),
             repository: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);

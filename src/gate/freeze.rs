@@ -16,6 +16,7 @@ use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::replica::SourceRepository;
+use crate::workspace::trees::GitPrograms;
 use crate::yaml::{listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -129,8 +130,8 @@ pub struct Definition<'a> {
     pub base: &'a TreeId,
     /// The paths of its files.
     pub paths: &'a [String],
-    /// The folder in the workspace from which git runs hooks, if there is one.
-    pub hooks: Option<&'a str>,
+    /// What the user's git reads and runs in the workspace.
+    pub git: &'a GitPrograms,
     /// The user's repository, of which each room has a copy.
     pub repository: Option<&'a SourceRepository>,
 }

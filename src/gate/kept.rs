@@ -179,6 +179,7 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::gate::{Definition, freeze};
+    use crate::workspace::trees::GitPrograms;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -206,7 +207,7 @@ mod tests {
             path,
             base: &base,
             paths: &[],
-            hooks: None,
+            git: &GitPrograms::default(),
             repository: None,
         };
         let gate = freeze(from).unwrap();

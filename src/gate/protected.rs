@@ -2,7 +2,7 @@
 //! links lead. What is protected is for [`Policy`] to say.
 
 use super::freeze::Definition;
-use super::policy::{HOOKS, Policy, exactly, is_a_test};
+use super::policy::{Policy, exactly, is_a_test, rules_of_git};
 use super::seal::NOT_LOOKED_INTO;
 use crate::lane::Lane;
 use crate::workspace::ProtectedRule;
@@ -20,13 +20,12 @@ const LARGEST: u64 = 1024 * 1024;
 /// # Errors
 /// The first invalid pattern.
 pub(super) fn policy(lanes: &[Lane], from: &Definition<'_>) -> Result<Policy, PatternError> {
-    let Definition { root, protect, allow_edit, hooks, .. } = *from;
+    let Definition { root, protect, allow_edit, git, .. } = *from;
     let paths = if from.paths.is_empty() { files(root) } else { from.paths.to_vec() };
     let policy = Policy::freeze(paths, lanes, protect, allow_edit, &mut |path| read(&root.join(path)))?;
     let Ok(real_root) = root.canonicalize() else { return Ok(policy) };
     let mut frozen = policy.frozen().clone();
-    let hooks = hooks.map(|hooks| ProtectedRule { pattern: exactly(hooks), why: HOOKS.into() });
-    frozen.rules.splice(0..0, hooks);
+    frozen.rules.splice(0..0, rules_of_git(git, &mut |path| read(&root.join(path))));
     let own = frozen.rules.iter().filter(|rule| !is_a_test(rule));
     let led = own.filter_map(|rule| {
         let path = led_to(&real_root, rule.pattern.strip_prefix('/')?)?;
@@ -66,6 +65,7 @@ mod tests {
     use super::*;
     use crate::id::TreeId;
     use crate::lane::parse;
+    use crate::workspace::trees::GitPrograms;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -94,7 +94,7 @@ mod tests {
             path: "",
             base: &base,
             paths: globs,
-            hooks: Some("ci/hooks"),
+            git: &GitPrograms { hooks: Some("ci/hooks".into()), ..GitPrograms::default() },
             repository: None,
         };
         policy(lanes, &from)
@@ -104,7 +104,10 @@ mod tests {
     fn the_folder_of_git_hooks_is_protected_wherever_it_is() {
         let (dir, lanes) = project("run: 'true'");
         let policy = frozen(&lanes, dir.path()).unwrap();
-        assert_eq!(policy.rule("ci/hooks/pre-commit").map(|rule| rule.why.as_str()), Some(HOOKS));
+        assert_eq!(
+            policy.rule("ci/hooks/pre-commit").map(|rule| rule.why.as_str()),
+            Some("the configuration of git leads to it, and git runs what it says outside of any sandbox")
+        );
         assert!(policy.rule("ci/other").is_none());
     }
 

@@ -4,6 +4,7 @@ mod attempts;
 
 use super::*;
 use crate::verdict::{Finding, Proof};
+use crate::workspace::trees::GitPrograms;
 use std::fs;
 use tempfile::TempDir;
 
@@ -44,7 +45,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
         path: PATH,
         base: &base,
         paths: &paths,
-        hooks: None,
+        git: &GitPrograms::default(),
         repository: None,
     });
     Court { home, trees, gate }

@@ -44,8 +44,45 @@ fn hooks_of_git_are_put_back_wherever_the_configuration_leads_to_them() {
         let ended = run(included);
         let report = ended.must_be(0, "verified");
         assert_eq!(report["protected"][0]["path"], "tools/git/pre-commit", "{}", ended.story());
-        assert_eq!(report["protected"][0]["rule"], "it defines what git runs at a commit");
+        assert_eq!(report["protected"][0]["rule"], GIT_READS);
         assert_eq!(ended.file("tools/git/pre-commit").as_deref(), Some(hook));
+    }
+}
+
+const GIT_READS: &str = "the configuration of git leads to it, and git runs what it says outside of any sandbox";
+const GIT_RUNS: &str = "git runs it, for a hook or by its configuration";
+
+#[test]
+fn files_that_git_includes_or_runs_are_put_back() {
+    let include: &[&str] = &["config", "include.path", "../gitconf"];
+    let hooks: &[&str] = &["config", "core.hooksPath", "hk"];
+    let monitor: &[&str] = &["config", "core.fsmonitor", "./dev/fs.sh"];
+    for (files, config, script, path, rule) in [
+        (&[][..], include, "printf '[core]\\n\\thooksPath = evil\\n' > gitconf", "gitconf", GIT_READS),
+        (
+            &[(".git/hooks/pre-commit", "exec ./dev/lint.sh\n"), ("dev/lint.sh", "")],
+            include,
+            "echo evil > dev/lint.sh",
+            "dev/lint.sh",
+            GIT_RUNS,
+        ),
+        (
+            &[(".gitignore", "hk/\n"), ("hk/pre-commit", "#!/bin/sh\n")],
+            hooks,
+            "echo evil > hk/pre-commit",
+            "hk/pre-commit",
+            GIT_READS,
+        ),
+        (&[("dev/fs.sh", "")], monitor, "echo evil > dev/fs.sh", "dev/fs.sh", GIT_RUNS),
+    ] {
+        let model = Model::new([shell(&format!("touch done; {script}")), say("Done."), say("Well.")]);
+        let fledge = files.iter().fold(Fledge::simple(&model), |fledge, (path, text)| fledge.file(path, text));
+        let ended = fledge.committed().git(config).run();
+        let report = ended.must_be(0, "verified");
+        assert_eq!(report["protected"][0]["path"], path, "{}", ended.story());
+        assert_eq!(report["protected"][0]["rule"], rule, "{}", ended.story());
+        let was = files.iter().find(|(own, _)| *own == path).map(|(_, text)| *text);
+        assert_eq!(ended.file(path).as_deref(), was, "{}", ended.story());
     }
 }
 

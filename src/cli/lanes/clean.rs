@@ -53,13 +53,13 @@ impl Court {
         let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
-            let hooks = trees.freeze_ignores(&env, token).await?;
+            let git = trees.freeze_ignores(&env, token).await?;
             let repository = SourceRepository::read(&trees, root, &env, token).await?;
             let Taken { tree, .. } = trees.take(token).await?;
             let paths = trees.paths(&tree, token).await?;
-            Ok::<_, TreesFault>((trees, tree, paths, hooks, repository))
+            Ok::<_, TreesFault>((trees, tree, paths, git, repository))
         };
-        let (trees, base, paths, hooks, repository) = take.await.map_err(lost(stop))?;
+        let (trees, base, paths, git, repository) = take.await.map_err(lost(stop))?;
         let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
         let definition = Definition {
             root,
@@ -71,7 +71,7 @@ impl Court {
             path,
             base: &base,
             paths: &paths,
-            hooks: hooks.as_deref(),
+            git: &git,
             repository: repository.as_ref(),
         };
         let mut gate = freeze(definition).map_err(failed)?;

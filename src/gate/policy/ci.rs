@@ -1,7 +1,8 @@
 //! Scripts that the continuous integration or a hook of git runs.
 
 use super::Base;
-use super::named::{LONGEST, run_by};
+use super::calls::{run_by, with_called};
+use super::named::{is_script, text};
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use std::sync::LazyLock;
 pub(super) const RUNS: &str = "the continuous integration or a git hook runs it";
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
-/// Files whose lines are commands of the continuous integration or of git hooks.
+/// Files whose lines are commands of the continuous integration.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
     ".github/actions/**/*.{yml,yaml}",
@@ -29,23 +30,34 @@ pub(super) const WITH_COMMANDS: &[&str] = &[
     ".cirrus.yml",
     "buildspec.{yml,yaml}",
     "Jenkinsfile",
+];
+/// Files whose lines are commands of git hooks.
+pub(super) const OF_HOOKS: &[&str] = &[
     ".pre-commit-config.{yaml,yml}",
-    "{.,}lefthook.{yml,yaml}",
-    ".husky/*",
+    "{.,.config/,}lefthook{-local,}.{yml,yaml}",
+    ".lefthook{-local,}/**",
+    "**/.husky/*",
     ".githooks/*",
 ];
 
 /// The scripts of the base that its CI and hook files run. `read` gives a file of the base.
 pub(super) fn scripts(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
-    static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| Patterns::trees(WITH_COMMANDS.iter().copied()).ok());
-    let runs_commands = |path: &&String| PATTERNS.as_ref().is_some_and(|patterns| patterns.fit(path));
-    let mut scripts = BTreeSet::new();
-    for file in base.0.iter().filter(runs_commands) {
-        let Some(text) = read(file).filter(|bytes| bytes.len() <= LONGEST) else { continue };
-        let text = String::from_utf8_lossy(&text);
-        let commands: Vec<&str> = text.lines().map(command_of).collect();
-        scripts.extend(run_by("", &commands.join("\n"), base));
+    static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
+        let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
+        Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
+    });
+    let Some([of_ci, of_hooks]) = PATTERNS.as_ref() else { return BTreeSet::new() };
+    let (mut scripts, mut run) = (BTreeSet::new(), BTreeSet::new());
+    for file in base.0.iter().filter(|path| of_ci.fit(path) || of_hooks.fit(path)) {
+        let Some(text) = text(file, read) else { continue };
+        let commands: Vec<&str> = text.lines().flat_map(|line| line.split(['{', ','])).map(command_of).collect();
+        let (commands, mut has) = (commands.join("\n"), |path: &str| base.has(path));
+        scripts.extend(run_by("", &commands, &mut has, is_script));
+        if of_hooks.fit(file) {
+            run.extend(run_by("", &commands, &mut has, |_| true));
+        }
     }
+    scripts.extend(with_called(run, read));
     scripts
 }
 

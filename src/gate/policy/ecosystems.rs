@@ -28,7 +28,10 @@ const BUILDS: &str = "it steers how everything is built";
 const CI: &str = "it defines the continuous integration";
 const GATE: &str = "it configures the gate";
 /// Why hooks of git are protected.
-pub(in crate::gate) const HOOKS: &str = "it defines what git runs at a commit";
+pub(super) const HOOKS: &str = "it defines what git runs at a commit";
+/// Why a file is protected that the configuration or a hook of the user's repository leads to.
+pub(super) const GIT_READS: &str =
+    "the configuration of git leads to it, and git runs what it says outside of any sandbox";
 
 /// The table.
 #[rustfmt::skip]
@@ -46,7 +49,7 @@ pub(super) const STEERS: &[Steers] = &[
     ]),
     steers("git", "it steers what git reads and writes", &[".gitattributes", "/.gitmodules"]),
     steers("git", HOOKS, &[
-        "/.pre-commit-config.{yaml,yml}", "/.husky", "/{.,}lefthook{-local,}.{yml,yaml,toml,json}", "{.,}lintstagedrc{.*,}",
+        "/.pre-commit-config.{yaml,yml}", ".husky", "/{.,.config/,}lefthook{-local,}.{yml,yaml,toml,json,jsonc}", "/.lefthook{-local,}", "{.,}lintstagedrc{.*,}",
         "{lint-staged,commitlint}.config.*", "{.,}commitlintrc{.*,}", "/.githooks", "/.git-hooks", "/.overcommit.yml", "/.huskyrc{.*,}",
         "{.,}simple-git-hooks.{js,cjs,mjs,json}",
     ]),

@@ -4,6 +4,7 @@
 //! Tests inside of product files (`#[cfg(test)] mod tests` beside the code, doctests) cannot be told from the product by their
 //! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
 
+mod calls;
 mod change;
 mod checks;
 mod ci;
@@ -30,10 +31,10 @@ use crate::gate::names::{joined, name_of};
 use crate::lane::Lane;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
+pub(super) use calls::rules_of_git;
 pub use change::{Change, ChangeKind, Side};
 use declares::Declared;
-pub(super) use ecosystems::HOOKS;
-use ecosystems::{READS, SHADOWED, TEST, TESTS};
+use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::Helpers;
 use nearer::Found;
 use serde::{Deserialize, Serialize};
@@ -300,9 +301,9 @@ impl Policy {
     }
 }
 
-/// Whether a rule protects what defines the gate, or what somebody has named: that stays as it is also where git ignores it.
+/// Whether a rule protects what defines the gate, what the user has named, or what the user's git reads: also where git ignores the path.
 pub(super) fn defines_the_gate(rule: &ProtectedRule) -> bool {
-    rule.why == SAID || ecosystems::of_the_gate(&rule.why)
+    rule.why == SAID || rule.why == GIT_READS || ecosystems::of_the_gate(&rule.why)
 }
 
 /// Whether a rule is that of a test of the base.

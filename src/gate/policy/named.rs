@@ -1,6 +1,7 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
+use super::calls::{run_by, without_places};
 use super::checks::{is_asked_to_check, is_called_check, is_check};
 use super::ci;
 use crate::gate::names::name_of;
@@ -125,7 +126,7 @@ pub(super) fn by_lanes(
     }
     for script in scripts {
         let Some(text) = text(&script, read) else { continue };
-        for path in run_by(&script, &text, base) {
+        for path in run_by(&script, &text, &mut |path| base.has(path), is_script) {
             let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
             let why = if is_library() { SOURCED } else { RUN };
             found.entry(path).or_insert(why);
@@ -137,31 +138,9 @@ pub(super) fn by_lanes(
     found
 }
 
-/// The files of the base that a script, a Makefile or the like runs: what stands where a command does or after a program that runs
-/// files, and looks like a script. What it only looks at is not meant: that may be the product.
-pub(super) fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
-    let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let folders = [String::new(), folder.to_owned()];
-    let commands = text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words);
-    let mut found = Vec::new();
-    for command in commands {
-        for (number, word) in command.iter().enumerate() {
-            let is_run = number == 0 || RUNNERS.contains(&name_of(command[number - 1].trim_start_matches(['@', '-'])));
-            let plain = word.trim_start_matches(['@', '-', '+']);
-            let plain = ["$(dirname $0)/", "$PWD/", "$(CURDIR)/"]
-                .iter()
-                .fold(plain, |word, start| word.trim_start_matches(start));
-            if is_run && is_script(plain) {
-                let files = folders.iter().filter_map(|folder| inside(folder, plain));
-                found.extend(files.filter(|path| base.has(path)));
-            }
-        }
-    }
-    found
-}
-
 /// Whether a script names a file only to read its functions, by `.` or `source`.
 fn is_only_read(path: &str, script: &str) -> bool {
+    let script = without_places(script);
     let named = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']).map(words);
     let mut named = named.filter(|command| command.iter().any(|word| name_of(word) == name_of(path))).peekable();
     let reads = |command: Vec<&str>| command.iter().any(|word| matches!(*word, "." | "source"));

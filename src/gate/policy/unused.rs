@@ -127,7 +127,7 @@ pub(super) fn tools(
 ) -> BTreeSet<String> {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let tests = TEST_FILES.iter().flat_map(|(_, globs)| *globs);
-        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS);
+        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
         Some([Patterns::trees(with_commands.copied()).ok()?, Patterns::trees(tests.copied()).ok()?])
     });
     let Some([with_commands, tests]) = PATTERNS.as_ref().filter(|_| !reached.is_cut) else { return BTreeSet::new() };

@@ -1,6 +1,7 @@
 //! What the user ignores outside of the workspace's own `.gitignore` files, as it is when a run begins.
 
 use super::git::Git;
+use super::git_programs::{GitPrograms, Paths};
 use super::names::{each, listed, spelled, with_folders};
 use super::take::native;
 use super::{Inner, Trees, TreesFault, ground};
@@ -24,8 +25,8 @@ pub(super) struct Frozen {
     pub(super) lines: String,
     /// Files that the user's repository has although they are ignored.
     pub(super) tracked: Vec<String>,
-    /// The folder of `core.hooksPath`, from the root of the workspace, when that is inside.
-    pub(super) hooks: Option<String>,
+    /// What the user's git reads and runs in the workspace.
+    pub(super) programs: GitPrograms,
 }
 
 /// Asks the user's git. A workspace that is in no repository has no more than its own `.gitignore` files, and the user's list.
@@ -40,13 +41,8 @@ pub(super) async fn frozen(
         let answer = git.run(args, b"", usize::MAX, stop).await?;
         Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
     };
-    let wanted = r"^core\.(excludesfile|hookspath)$";
-    let set = told(&["config", "-z", "--type=path", "--get-regexp", wanted]).await?;
-    let set: Vec<(&str, &str)> = set.split('\0').filter_map(|one| one.split_once('\n')).collect();
-    let own =
-        set.iter().rfind(|(key, _)| *key == "core.excludesfile").map(|(_, path)| *path).filter(|it| !it.is_empty());
-    // `Git` itself adds the last value.
-    let hooks = set.iter().rfind(|(key, path)| *key == "core.hookspath" && *path != "/dev/null").map(|(_, path)| *path);
+    let set = Paths::read(&git, stop).await?;
+    let own = set.last("core.excludesfile").filter(|path| !path.is_empty());
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
         (Some(folder), _) => Some(Path::new(folder).join("git/ignore")),
@@ -58,8 +54,12 @@ pub(super) async fn frozen(
     let top = Some(line(&["rev-parse", "--show-toplevel"]).await?).filter(|top| !top.is_empty()).map(PathBuf::from);
     let prefix = line(&["rev-parse", "--show-prefix"]).await?.trim_end_matches('/').to_owned();
     files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
+    let mut programs = GitPrograms::default();
     if let Some(top) = &top {
-        files.push((root.join(line(&["rev-parse", "--git-path", "info/exclude"]).await?), prefix.clone()));
+        let exclude = root.join(line(&["rev-parse", "--git-path", "info/exclude"]).await?);
+        let hooks = exclude.ancestors().nth(2).unwrap_or(top).join("hooks");
+        programs = GitPrograms::read(&git, &set, root, (top, &prefix, &hooks), stop).await?;
+        files.push((exclude, prefix.clone()));
         let mut above = top.clone();
         let mut rest = prefix.as_str();
         while !rest.is_empty() {
@@ -77,12 +77,11 @@ pub(super) async fn frozen(
     let ignored = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &exclude];
     let tracked = git.run(&ignored, b"", usize::MAX, stop).await?;
     let tracked = if tracked.code == 0 { each(&tracked.output).map(spelled).collect() } else { Vec::new() };
-    let hooks = hooks.and_then(|path| inside(root, &top.as_deref().unwrap_or(root).join(path)));
-    Ok(Frozen { lines, tracked, hooks })
+    Ok(Frozen { lines, tracked, programs })
 }
 
 /// A path from the root of the workspace. `None` for one outside, or for the root.
-fn inside(root: &Path, path: &Path) -> Option<String> {
+pub(super) fn inside(root: &Path, path: &Path) -> Option<String> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

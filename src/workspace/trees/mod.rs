@@ -5,6 +5,7 @@ mod difference;
 mod export;
 mod fault;
 pub(in crate::workspace) mod git;
+mod git_programs;
 mod ground;
 mod ignores;
 mod listing;
@@ -20,6 +21,7 @@ mod written;
 
 pub use difference::FileDifference;
 pub use fault::TreesFault;
+pub use git_programs::GitPrograms;
 pub(in crate::workspace) use listing::entries_of;
 pub use names::{path_text, text_path};
 pub use oddity::{Oddity, Oddness};
@@ -158,8 +160,8 @@ impl Trees {
 
     /// Reads what the user ignores now, outside of the workspace's `.gitignore` files: in the
     /// exclude file of the repository, their own ignored list, and `.gitignore` files above. Asks
-    /// the user's repository once, before the base is taken. Returns the folder of
-    /// `core.hooksPath`.
+    /// the user's repository once, before the base is taken. Returns what the user's git reads and
+    /// runs in the workspace.
     ///
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
@@ -167,13 +169,13 @@ impl Trees {
         &self,
         env: &[(String, String)],
         stop: &CancellationToken,
-    ) -> Result<Option<String>, TreesFault> {
+    ) -> Result<GitPrograms, TreesFault> {
         let found = self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         let mut state = self.0.state.lock().await;
         (state.tracked, state.found) = (frozen.tracked, Some(found));
-        Ok(frozen.hooks)
+        Ok(frozen.programs)
     }
 
     /// Takes the workspace as it stands: the first one is the base, what is taken later is compared with it. What is in the base stays

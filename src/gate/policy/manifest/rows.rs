@@ -93,7 +93,7 @@ const STANDS_IN: &str = "it would stand in for what the tests use";
 const NEARER: &str = "it would stand in for a dependency";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
-use super::super::ecosystems::SHADOWED;
+use super::super::ecosystems::{HOOKS, SHADOWED};
 use How::{
     Kept, Later, MayGrow, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts, Targets,
 };
@@ -164,6 +164,11 @@ const NODE: &[Row] = &[
     old("imports/*", Kept, REPLACES),
     row("imports", NotInNew, REPLACES),
     row("wireit", Same, COMMANDS),
+    row("husky", Same, HOOKS),
+    row("simple-git-hooks", Same, HOOKS),
+    row("gitHooks", Same, HOOKS),
+    row("lint-staged", Same, HOOKS),
+    row("pre-commit", Same, HOOKS),
     row("config", Same, COMMANDS),
     row("babel", Same, BUILDS),
     row("type", Same, BUILDS),

@@ -1,0 +1,169 @@
+//! The files that commands run: those of a script, a Makefile, a hook of git. Pure.
+
+use super::ecosystems::GIT_READS;
+use super::manifest;
+use super::named::{RUNNERS, inside, is_script, text, words};
+use crate::gate::names::name_of;
+use crate::workspace::ProtectedRule;
+use crate::workspace::trees::GitPrograms;
+use std::collections::BTreeSet;
+
+/// Why a script is protected that a hook or the configuration of git runs.
+const GIT_RUNS: &str = "git runs it, for a hook or by its configuration";
+/// The most scripts that are followed.
+const MOST: usize = 500;
+
+/// The rules for the files that the user's git reads and runs. `read` gives a file of the workspace.
+pub(in crate::gate) fn rules_of_git(
+    git: &GitPrograms,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Vec<ProtectedRule> {
+    let rule = |path: &str, why: &str| ProtectedRule { pattern: super::exactly(path), why: why.into() };
+    let mut rules: Vec<ProtectedRule> = git.hooks.iter().chain(&git.files).map(|path| rule(path, GIT_READS)).collect();
+    let run = git.commands.iter().flat_map(|command| run_by("", command, &mut |path| read(path).is_some(), |_| true));
+    let run: BTreeSet<String> = run.filter(|path| !path.contains("node_modules/")).collect();
+    rules.extend(with_called(run, read).iter().map(|path| rule(path, GIT_RUNS)));
+    rules
+}
+
+/// These scripts and the ones that they run in turn, without manifests.
+pub(super) fn with_called(
+    scripts: BTreeSet<String>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), scripts);
+    open.retain(|script| !manifest::is_one(script));
+    while let Some(script) = open.pop_first().filter(|_| found.len() < MOST) {
+        let text = text(&script, read).unwrap_or_default();
+        let called = run_by(&script, &text, &mut |path| read(path).is_some(), is_script);
+        found.insert(script);
+        open.extend(called.into_iter().filter(|path| !found.contains(path)));
+    }
+    found
+}
+
+/// The files that a script runs: what is in the place of a command or follows a program that runs files, and is meant. What the script
+/// only looks at is left out: that may be the product.
+pub(super) fn run_by(
+    script: &str,
+    text: &str,
+    has: &mut dyn FnMut(&str) -> bool,
+    is_meant: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let (text, mut found) = (without_places(text), Vec::new());
+    for command in text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words) {
+        for (number, word) in command.iter().enumerate() {
+            let before = number.checked_sub(1).map(|before| command[before].trim_start_matches(['@', '-']));
+            let plain = word.trim_start_matches(['@', '-', '+']);
+            let is_file = plain.contains(['/', '.']) && before.is_none_or(|before| RUNNERS.contains(&name_of(before)));
+            let mut names = if is_file && is_meant(plain) { vec![plain.to_owned()] } else { Vec::new() };
+            if number > 1 && before == Some("m") && name_of(command[number - 2]).starts_with("python") {
+                names.extend(module_files(plain).into_iter().filter(|name| is_meant(name)));
+            }
+            for name in names {
+                let files = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| inside(folder, &name));
+                found.extend(files.filter(|path| has(path)));
+            }
+        }
+    }
+    found
+}
+
+/// The files by which `python -m` runs a module.
+pub(super) fn module_files(module: &str) -> [String; 2] {
+    let path = module.replace('.', "/");
+    [format!("{path}.py"), format!("{path}/__main__.py")]
+}
+
+/// A text without what names the folder in which a path begins: `"$(dirname "$0")/../lib/a.sh"` is `../lib/a.sh"`.
+pub(super) fn without_places(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find('$') {
+        kept.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let is_start = kept.chars().next_back().is_none_or(|c| c.is_whitespace() || "\"'=@;(".contains(c));
+        let end = place_end(rest.trim_start_matches('$')).filter(|_| is_start);
+        let after = end.map(|end| &rest[rest.len() - rest.trim_start_matches('$').len() + end..]);
+        let after = after.and_then(|after| after.strip_prefix('"').unwrap_or(after).strip_prefix('/'));
+        if let Some(after) = after {
+            kept.truncate(kept.trim_end_matches('"').len());
+            rest = after;
+        } else {
+            kept.push('$');
+            rest = &rest[1..];
+        }
+    }
+    kept + rest
+}
+
+/// The end of a call or a variable behind its `$`, in the same line.
+fn place_end(text: &str) -> Option<usize> {
+    let line = text.lines().next()?;
+    if !line.starts_with(['(', '{']) {
+        let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(line.len());
+        return (end > 0).then_some(end);
+    }
+    let mut depth = 0_usize;
+    line.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at + c.len_utf8())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_place_in_which_a_path_begins_is_left_out() {
+        for (text, plain) in [
+            ("source \"$(dirname \"$0\")/../lib/a.sh\"", "source ../lib/a.sh\""),
+            (". \"$(dirname \"$0\")\"/a.sh", ". a.sh"),
+            (". ${0%/*}/a.sh; x", ". a.sh; x"),
+            ("exec \"$ROOT/dev/a.sh\" $1", "exec dev/a.sh\" $1"),
+            ("\t@$$PWD/a.sh $(CURDIR)/b", "\t@a.sh b"),
+            ("a$B/c $(x y", "a$B/c $(x y"),
+            ("é $é/x", "é $é/x"),
+        ] {
+            assert_eq!(without_places(text), plain, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_that_git_reads_or_runs_are_protected() {
+        let files = BTreeMap::from([
+            ("dev/lint.sh", "sh tools/more.sh\nnode src/app.js\n"),
+            ("tools/more.sh", ""),
+            ("src/app.js", ""),
+            ("qa/hook.py", ""),
+            ("qa/all.py", ""),
+            ("dev/fs", ""),
+            ("package.json", ""),
+            ("node_modules/.bin/x", ""),
+        ]);
+        let git = GitPrograms {
+            hooks: Some("hooks".into()),
+            files: BTreeSet::from(["gitconf".into()]),
+            commands: [
+                "#!/bin/sh\nexec \"$(git rev-parse --show-toplevel)/dev/lint.sh\" \"$@\"\npython3 -m qa.all\n",
+                "./dev/fs clean %f",
+                "python3 qa/hook.py && npx package.json; cat src/app.js",
+                "node_modules/.bin/x",
+                "true",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        };
+        let rules = rules_of_git(&git, &mut |path| files.get(path).map(|text| text.as_bytes().to_vec()));
+        let rules: Vec<(&str, &str)> = rules.iter().map(|rule| (rule.pattern.as_str(), rule.why.as_str())).collect();
+        let read = ["/hooks", "/gitconf"].map(|path| (path, GIT_READS));
+        let run = ["/dev/fs", "/dev/lint.sh", "/qa/all.py", "/qa/hook.py", "/tools/more.sh"].map(|it| (it, GIT_RUNS));
+        assert_eq!(rules, [&read[..], &run].concat());
+    }
+}

@@ -1,0 +1,152 @@
+//! The files of a workspace that the user's git reads or runs: what its configuration includes and starts, and its hooks.
+
+use super::TreesFault;
+use super::git::Git;
+use super::ignores::inside;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// Keys whose values are paths.
+const PATHS: &str = r"^(core\.(excludesfile|hookspath)|include(if\..*)?\.path)$";
+/// Keys whose values are commands. An alias is one only behind a `!`.
+const COMMANDS: &str = r"^(core\.(fsmonitor|sshcommand|editor|pager)|filter\..*\.(clean|smudge|process)|diff\..*\.(textconv|command)|diff\.external|merge\..*\.driver|alias\..*)$";
+/// The longest hook that is read, in bytes, and the most hooks.
+const LONGEST: u64 = 256 * 1024;
+const MOST: usize = 64;
+
+/// The files of a workspace that the user's git reads or runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitPrograms {
+    /// The folder of `core.hooksPath`, from the root of the workspace, when that is inside.
+    pub hooks: Option<String>,
+    /// Files that the configuration includes, and files to which hooks link. They may be missing.
+    pub files: BTreeSet<String>,
+    /// Commands of the configuration, and the texts of hooks.
+    pub commands: Vec<String>,
+}
+
+/// The values of the user's configuration that are paths, each with the file that has it.
+pub(super) struct Paths(Vec<(PathBuf, String, String)>);
+
+impl Paths {
+    /// Asks the user's git.
+    pub(super) async fn read(git: &Git, stop: &CancellationToken) -> Result<Self, TreesFault> {
+        let set = ask(git, &["config", "-z", "--show-origin", "--type=path", "--get-regexp", PATHS], stop).await?;
+        let mut parts = set.split('\0');
+        let mut values = Vec::new();
+        while let (Some(origin), Some((key, path))) = (parts.next(), parts.next().and_then(|it| it.split_once('\n'))) {
+            // `Git` itself adds values by its command line.
+            let file = origin.strip_prefix("file:").map(PathBuf::from);
+            values.extend(file.map(|file| (file, key.to_owned(), path.to_owned())));
+        }
+        Ok(Self(values))
+    }
+
+    /// The value that counts of a key.
+    pub(super) fn last(&self, key: &str) -> Option<&str> {
+        self.0.iter().rfind(|(_, own, _)| own == key).map(|(.., path)| path.as_str())
+    }
+
+    /// The files that the configuration includes, from the root of the workspace.
+    fn included(&self, root: &Path) -> impl Iterator<Item = String> {
+        let files = self.0.iter().filter(|(_, key, _)| key.starts_with("include"));
+        let found = files.filter_map(|(file, _, path)| inside(root, &root.join(file).parent()?.join(path)));
+        found.filter(|path| !path.starts_with(".git/"))
+    }
+}
+
+impl GitPrograms {
+    /// Reads them: `top` is the root of the repository, `prefix` the way from there to the workspace, and `usual` the usual folder of hooks.
+    pub(super) async fn read(
+        git: &Git,
+        paths: &Paths,
+        root: &Path,
+        (top, prefix, usual): (&Path, &str, &Path),
+        stop: &CancellationToken,
+    ) -> Result<Self, TreesFault> {
+        let set = ask(git, &["config", "-z", "--get-regexp", COMMANDS], stop).await?;
+        let pairs = set.split('\0').filter_map(|pair| pair.split_once('\n'));
+        let commands = pairs.filter_map(|(key, value)| match key.starts_with("alias.") {
+            true => value.strip_prefix('!'),
+            false => Some(value),
+        });
+        let mut found = Self {
+            commands: commands.map(ToOwned::to_owned).collect(),
+            files: paths.included(root).collect(),
+            hooks: None,
+        };
+        let folder = paths.last("core.hookspath").map(|path| top.join(path));
+        found.hooks = folder.as_deref().and_then(|folder| inside(root, folder));
+        found.add_hooks(root, folder.as_deref().unwrap_or(usual));
+        let start = format!("{prefix}/");
+        for command in found.commands.iter_mut().filter(|_| !prefix.is_empty()) {
+            *command = command.replace(&start, "");
+        }
+        for command in &mut found.commands {
+            *command = command.replace(&format!("{}/", root.display()), "");
+        }
+        Ok(found)
+    }
+
+    /// Adds the texts of the hooks of a folder, and the files to which they link.
+    fn add_hooks(&mut self, root: &Path, folder: &Path) {
+        let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for hook in entries.filter(|hook| hook.extension().is_none_or(|ending| ending != "sample")).take(MOST) {
+            let target = hook.canonicalize().ok().filter(|_| hook.is_symlink());
+            self.files.extend(target.and_then(|target| inside(&real_root, &target)));
+            let is_read = fs::metadata(&hook).is_ok_and(|meta| meta.is_file() && meta.len() <= LONGEST);
+            let text = if is_read { fs::read(&hook).ok() } else { None };
+            self.commands.extend(text.map(|text| String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+}
+
+async fn ask(git: &Git, args: &[&str], stop: &CancellationToken) -> Result<String, TreesFault> {
+    let answer = git.run(args, b"", usize::MAX, stop).await?;
+    Ok(if answer.code == 0 { String::from_utf8_lossy(&answer.output).into_owned() } else { String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Trees;
+    use super::super::tests::{PATH, Project};
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[tokio::test]
+    async fn what_git_reads_and_runs_is_found_in_its_configuration_and_its_hooks() {
+        let project = Project::new(&[("sub/a", ""), ("gitconf", "[include]\n\tpath = more\n"), ("real/push.sh", "")]);
+        project.commit_all("").await;
+        for (key, value) in [
+            ("include.path", "../gitconf"),
+            ("includeIf.onbranch:none.path", "../new/conf"),
+            ("core.fsmonitor", "./sub/dev/fs.sh"),
+            ("filter.f.clean", "/x/clean %f"),
+            ("alias.ci", "!dev/ci.sh"),
+            ("alias.co", "checkout"),
+        ] {
+            project.git("", &["config", key, value]).await;
+        }
+        project.write(".git/hooks/pre-commit", "./sub/a\n");
+        symlink("../../real/push.sh", project.at(".git/hooks/pre-push")).unwrap();
+        let read = async |dir: &str| {
+            let (own, root) = (project.home.path().join("trees.git"), project.at(dir));
+            let trees = Trees::open(&own, &root, PATH, &project.stop).await.unwrap();
+            trees.freeze_ignores(&project.env(), &project.stop).await.unwrap()
+        };
+        let found = read("").await;
+        assert_eq!(found.files.iter().collect::<Vec<_>>(), ["gitconf", "more", "new/conf", "real/push.sh"]);
+        let has = |found: &GitPrograms, command: &str| found.commands.iter().any(|own| own == command);
+        for command in ["./sub/dev/fs.sh", "/x/clean %f", "dev/ci.sh", "./sub/a\n"] {
+            assert!(has(&found, command), "{command}: {found:?}");
+        }
+        assert!(!has(&found, "checkout") && found.hooks.is_none(), "{found:?}");
+        assert!(has(&read("sub").await, "./dev/fs.sh"));
+        project.git("", &["config", "core.hooksPath", "real"]).await;
+        let found = read("").await;
+        assert_eq!((found.hooks.as_deref(), found.files.contains("real/push.sh")), (Some("real"), false));
+    }
+}
