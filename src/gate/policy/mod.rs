@@ -24,6 +24,7 @@ mod shadows;
 mod stand_ins;
 mod table;
 mod tests_named;
+mod tests_selected;
 mod unused;
 mod vendored;
 
@@ -128,7 +129,7 @@ impl Policy {
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        let tests = tests_named::patterns(&base, read)?;
+        let tests = tests_named::patterns(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
         let reached = reached::find(lanes, &base, named.keys(), read);
         let unused = unused::tools(lanes, &base, &reached, read);

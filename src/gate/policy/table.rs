@@ -50,7 +50,7 @@ pub fn table() -> String {
         text.push_str(&format!("| {of} | {} |\n", globs(names)));
     }
     text.push_str(
-        "| unittest | `**/test*.py`, where it has a test |\n| CMake | sources of targets that `add_test` or a discovery of tests names |\n\
+        "| unittest | `**/test*.py`, where it has a test |\n| unittest, prove, pytest | what a lane or a Makefile names or finds by `-p`, `python_files` or `--doctest-glob`, where it has a test |\n| CMake | sources of targets that `add_test` or a discovery of tests names |\n\
          | all | everything in a folder whose sources are all tests or help tests |\n\nChanged data outside of these that a test of the base names is reported.\n",
     );
     text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");

@@ -1,11 +1,12 @@
-//! Which files of the base are tests: by their names, by what runners take for tests, and because all around them are.
+//! Which files of the base are tests: by their names, by what runners take for tests or commands select, and because all around them are.
 
 use super::Base;
 use super::ecosystems::TEST_FILES;
 use super::named::{is_source, text};
-use super::{cmake, exactly, folders_of, loaded_by_tests, manifest};
+use super::{cmake, exactly, folders_of, loaded_by_tests, manifest, tests_selected};
 use crate::gate::names::name_of;
 use crate::gate::signs;
+use crate::lane::Lane;
 use crate::workspace::pattern::{PatternError, Patterns};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -14,11 +15,16 @@ use std::sync::LazyLock;
 const MOST: usize = 2000;
 
 /// The patterns of the base's tests. `read` gives a file of the base.
-pub(super) fn patterns(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Result<Patterns, PatternError> {
+pub(super) fn patterns(
+    lanes: &[Lane],
+    base: &Base,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Result<Patterns, PatternError> {
     let globs = || TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied();
     let by_name = Patterns::trees(globs())?;
     let mut more: BTreeSet<String> = cmake::tests(base, read);
     more.extend(of_unittest(base, &by_name, read));
+    more.extend(tests_selected::find(lanes, base, &by_name, read));
     let is_test = |path: &str| by_name.fit(path) || more.contains(path);
     let folders = whole_folders(base, &is_test);
     let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
