@@ -27,7 +27,7 @@ pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Opt
     let unreadable =
         before.as_ref().err().map(|_| "that of the base cannot be parsed, so every entry counts as added; ");
     let before = before.unwrap_or_default();
-    let note = note(&before.entries, &after.entries).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
+    let note = note(&before, &after).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
     if is.is_none() {
         let had = before.entries.iter().filter(|entry| !entry.checksums.is_empty()).count();
         let wrong = format!("the lock file is removed, and {had} checksums with it");
@@ -128,16 +128,16 @@ impl<'c> Comparison<'c> {
             return format!("it came from {}, and comes from {} now", word(&was.source), word(&is.source));
         }
         if !is.places.is_subset(&was.places) && !is.places.is_subset(&self.allowed) {
-            return format!("it came from {}, and comes from {} now", joined(&was.places), joined(&is.places));
+            return moved(&was.places, &is.places);
         }
         if was.checksums.is_empty() || (self.format == Format::Composer && is.urls != was.urls) {
-            return format!("it was {}, and is {} now", joined(&was.urls), joined(&is.urls));
+            return moved(&was.urls, &is.urls);
         }
         if is.checksums.is_empty() || (is.is_bare && !was.is_bare) {
             return format!("its checksum was {}, and is dropped", joined(&was.checksums));
         }
         if is.checksums.is_subset(&was.checksums) {
-            return format!("it came from {}, and comes from {} now", joined(&was.places), joined(&is.places));
+            return moved(&was.places, &is.places);
         }
         format!("its checksum was {}, and is {} now", joined(&was.checksums), joined(&is.checksums))
     }
@@ -205,14 +205,39 @@ fn word(source: &Source) -> String {
     }
 }
 
+/// The change of the places that serve a package.
+fn moved(was: &BTreeSet<String>, is: &BTreeSet<String>) -> String {
+    match (was.is_empty(), is.is_empty()) {
+        (true, _) => format!("it comes from {}, and the base names no place for it", joined(is)),
+        (false, true) => format!("it came from {}, and names no place now", joined(was)),
+        (false, false) => format!("it came from {}, and comes from {} now", joined(was), joined(is)),
+    }
+}
+
 fn joined(values: &BTreeSet<String>) -> String {
     let shown: Vec<&str> = values.iter().map(String::as_str).take(3).collect();
     let more = if values.len() > shown.len() { ", …" } else { "" };
     if shown.is_empty() { "nothing".into() } else { format!("{}{more}", shown.join(", ")) }
 }
 
-/// The entries that were added, updated and removed, by count with the first names.
-fn note(before: &[Entry], after: &[Entry]) -> Option<String> {
+/// The install scripts and programs that entries of the base have gained.
+fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
+    let mut had: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
+    for entry in before {
+        had.entry(&entry.name).or_default().extend(&entry.runs);
+    }
+    let gained = |entry: &Entry| {
+        let had = had.get(entry.name.as_str())?;
+        let new: Vec<&str> = entry.runs.iter().filter(|run| !had.contains(run)).map(String::as_str).collect();
+        (!new.is_empty()).then(|| format!("{} {} gains {}", entry.name, entry.version, new.join(" and ")))
+    };
+    after.iter().filter_map(gained).take(NAMED).collect()
+}
+
+/// The entries that were added, updated and removed, by count with the first names; what entries gained, and new options.
+fn note(before: &Lock, after: &Lock) -> Option<String> {
+    let (options, Lock { entries: before, .. }) = (after.remarks.difference(&before.remarks), before);
+    let after = &after.entries;
     let versions = |entries: &[Entry]| {
         let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entry in entries {
@@ -232,13 +257,15 @@ fn note(before: &[Entry], after: &[Entry]) -> Option<String> {
     let updated: Vec<String> = updated.collect();
     let told =
         [("added", added), ("updated", updated), ("removed", removed)].into_iter().filter(|(_, all)| !all.is_empty());
-    let told: Vec<String> = told
+    let mut told: Vec<String> = told
         .map(|(what, all)| {
             let more = if all.len() > NAMED { ", …" } else { "" };
             let names = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             format!("{} {what} ({names}{more})", all.len())
         })
         .collect();
+    told.extend(gains(before, after));
+    told.extend(options.map(|option| format!("`{option}` is new")));
     if !told.is_empty() {
         return Some(told.join(", "));
     }

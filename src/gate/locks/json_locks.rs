@@ -39,6 +39,10 @@ fn npm_package(path: &str, value: &Value) -> Entry {
     };
     let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
     entry.alias = text(value, "name").filter(|own| *own != name).map(ToOwned::to_owned);
+    if value.get("hasInstallScript").and_then(Value::as_bool) == Some(true) {
+        entry.runs.insert("an install script".into());
+    }
+    entry.runs.extend(table(value, "bin").map(|(program, _)| format!("the program `{program}`")));
     if value.get("link").and_then(Value::as_bool) == Some(true) {
         entry.source = Source::Path(text(value, "resolved").unwrap_or_default().to_owned());
     } else {

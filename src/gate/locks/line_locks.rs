@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 const PLACES: [&str; 8] =
     ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--no-index", "--pypi-url"];
 
+/// Options that name other lists.
+const LISTS: [&str; 4] = ["-r", "--requirement", "-c", "--constraint"];
+
 /// The entries of a `go.sum`: a module, its version and the hash, or the hash of the module's `go.mod`.
 pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
     let read = |line: &str| {
@@ -70,15 +73,13 @@ pub(super) fn requirements(content: &str) -> Result<Lock, String> {
         return Err("the list is not a text".into());
     }
     let mut lock = Lock::default();
-    // A line that ends with a backslash continues on the next one.
-    let joined = content.replace("\r\n", "\n").replace("\\\n", " ");
-    for line in joined.lines() {
+    for line in &joined(content) {
         let line = line.split(" #").next().unwrap_or(line).trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if line.starts_with('-') && !is_editable(line) {
-            lock.options.extend(option(line));
+            lock.add_options(line);
         } else {
             lock.entries.push(requirement(line));
         }
@@ -86,19 +87,44 @@ pub(super) fn requirements(content: &str) -> Result<Lock, String> {
     Ok(lock)
 }
 
+/// The lines of the list as pip joins them: a backslash at the end, except of a comment, puts the next line right behind.
+fn joined(content: &str) -> Vec<String> {
+    let (mut lines, mut open) = (Vec::new(), String::new());
+    for line in content.lines() {
+        match line.strip_suffix('\\').filter(|_| !line.trim_start().starts_with('#')) {
+            Some(start) => open.push_str(start),
+            None => lines.push(std::mem::take(&mut open) + line),
+        }
+    }
+    lines.push(open);
+    lines
+}
+
 fn is_editable(line: &str) -> bool {
     ["-e ", "-e=", "--editable ", "--editable="].iter().any(|start| line.starts_with(start))
 }
 
-/// An option that says where packages come from. Other lists count where they are not compared themselves.
-fn option(line: &str) -> Option<String> {
-    let (name, value) = line.split_once(['=', ' ']).unwrap_or((line, ""));
-    let value = value.trim();
-    if PLACES.contains(&name) || PLACES.iter().any(|place| place.len() == 2 && name.starts_with(place)) {
-        return Some(format!("{name} {value}").trim().to_owned());
+impl Lock {
+    /// Adds the options of a line: those that say where packages come from, and others. Lists count where they are not compared themselves.
+    fn add_options(&mut self, line: &str) {
+        let mut words = line.split_whitespace().peekable();
+        while let Some(word) = words.next() {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let value = words.next_if(|next| value.is_empty() && !next.starts_with('-')).unwrap_or(value);
+            // pip takes the start of a long option for the whole, and a value right behind a short one.
+            let is_like = |option: &&str| match option.len() {
+                2 => name.starts_with(option),
+                _ => name.len() > 3 && option.starts_with(name),
+            };
+            let is_list = LISTS.iter().any(is_like);
+            let told = format!("{name} {value}").trim().to_owned();
+            match PLACES.iter().any(is_like) || is_list {
+                true if is_list && Format::of_path(value).is_some() => {}
+                true => drop(self.options.insert(told)),
+                false => drop(self.remarks.insert(told)),
+            }
+        }
     }
-    let is_list = ["-r", "--requirement", "-c", "--constraint"].contains(&name);
-    (is_list && Format::of_path(value).is_none()).then(|| format!("{name} {value}"))
 }
 
 fn requirement(line: &str) -> Entry {
@@ -118,8 +144,8 @@ fn requirement(line: &str) -> Entry {
     };
     let mut entry = match place.or_else(|| line.split_once(" @ ").map(|(_, place)| place.trim())) {
         Some(place) => {
-            let name = line.split_once(" @ ").map_or(place, |(name, _)| name.trim());
-            let mut entry = Entry::new(normal(name), "");
+            let name = line.split_once(" @ ").map_or_else(|| place.to_owned(), |(name, _)| normal(name.trim()));
+            let mut entry = Entry::new(name, "");
             entry.source = if place.contains("://") || place.starts_with("git+") || place.starts_with("file:") {
                 Source::Address(place.split_whitespace().next().unwrap_or(place).to_owned())
             } else {

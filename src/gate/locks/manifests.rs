@@ -22,9 +22,17 @@ const GEMFILE: [&str; 12] = [
     "https:",
 ];
 
+/// Hosts of modules of Go that many projects use.
+#[rustfmt::skip]
+const GO: [&str; 24] = [
+    "github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "golang.org", "google.golang.org", "cloud.google.com", "gopkg.in", "go.uber.org", "go.yaml.in",
+    "go.opentelemetry.io", "go.opencensus.io", "go.mongodb.org", "go.etcd.io", "k8s.io", "sigs.k8s.io", "istio.io", "helm.sh", "modernc.org", "rsc.io",
+    "gonum.org", "gorm.io", "dario.cat", "filippo.io",
+];
+
 /// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
-    matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml")
+    matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml" | "go.mod")
 }
 
 /// Returns whether a path is that of the manifest beside a lock file.
@@ -44,6 +52,9 @@ pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
 /// The places that a manifest names and that of the base did not.
 pub(super) fn new_sources(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> Vec<String> {
     let (Some(is), true) = (is, is_manifest(path)) else { return Vec::new() };
+    if name_of(path) == "go.mod" && was.is_none() {
+        return Vec::new();
+    }
     let (was, is) = (places(path, was.unwrap_or_default()), places(path, is));
     is.difference(&was).map(|place| format!("`{place}` is new: it says where packages come from")).collect()
 }
@@ -54,6 +65,14 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
         "Gemfile" => {
             let lines = content.lines().map(str::trim).filter(|line| !line.starts_with('#'));
             lines.filter(|line| names_place_of_gems(path, line)).map(ToOwned::to_owned).collect()
+        }
+        "go.mod" => {
+            let lines = content.lines().map(|line| line.split("//").next().unwrap_or_default().trim());
+            let modules = lines.filter(|line| line.starts_with("module ") || line.split_whitespace().any(is_version));
+            let named =
+                modules.filter_map(|line| line.split_whitespace().find(|word| !["module", "require"].contains(word)));
+            let hosts = named.map(|module| module.trim_matches('"').split('/').next().unwrap_or_default());
+            hosts.filter(|host| host.contains('.') && !GO.contains(host)).map(ToOwned::to_owned).collect()
         }
         "composer.json" => {
             let manifest: Value = serde_json::from_str(&content).unwrap_or_default();
@@ -70,6 +89,11 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
             lines.filter(|line| words.iter().any(|word| line.contains(word))).map(ToOwned::to_owned).collect()
         }
     }
+}
+
+/// Whether a word of a `go.mod` is the version of a module.
+fn is_version(word: &str) -> bool {
+    word.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn names_place_of_gems(path: &str, line: &str) -> bool {

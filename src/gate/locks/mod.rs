@@ -73,6 +73,8 @@ pub(super) struct Entry {
     pub(super) checksums: BTreeSet<String>,
     /// A file of the package has no checksum although others do.
     pub(super) is_bare: bool,
+    /// What the package may run or lets others run: an install script, programs.
+    pub(super) runs: BTreeSet<String>,
     /// The package that is installed under this name.
     pub(super) alias: Option<String>,
 }
@@ -81,8 +83,10 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) entries: Vec<Entry>,
-    /// Lines that say where packages come from.
+    /// Options that say where packages come from.
     pub(super) options: BTreeSet<String>,
+    /// Options that change in another way what is installed.
+    pub(super) remarks: BTreeSet<String>,
 }
 
 impl Entry {
@@ -149,7 +153,7 @@ impl Format {
             Self::Bundler => line_locks::bundler(text)?,
             Self::Composer => json_locks::composer(text)?,
         };
-        Ok(Lock { entries, options: BTreeSet::new() })
+        Ok(Lock { entries, ..Lock::default() })
     }
 }
 

@@ -254,6 +254,42 @@ fn an_update_from_the_address_of_another_package_is_found() {
 }
 
 #[test]
+fn options_count_as_pip_joins_lines_and_reads_starts_of_names() {
+    let tried = |more: &str| compared("requirements.txt", Some("a==1\n"), Some(&format!("a==1\n{more}")), &[]);
+    for more in [
+        "--index\\\n-url https://evil.example\n",
+        "# a comment \\\n--index-url https://evil.example\n",
+        "--pre --index https://evil.example\n",
+        "--extra=https://evil.example\n",
+        "-ihttps://evil.example\n",
+        "-i https://evil.example?a=b\n",
+        "--req https://evil.example/r.txt\n",
+    ] {
+        assert_eq!(tried(more).0.len(), 1, "{more}");
+    }
+    let note = |told: &str| (Vec::<String>::new(), vec![format!("requirements.txt: {told}")]);
+    assert_eq!(tried("--pre\n"), note("`--pre` is new"));
+    assert_eq!(tried("--no-binary :all:\n"), note("`--no-binary :all:` is new"));
+    assert_eq!(tried("-r requirements-dev.txt\n"), (Vec::new(), Vec::new()));
+    assert_eq!(tried("b==1 \\\n    --hash=sha256:aa\n"), note("1 added (b 1)"));
+    assert_eq!(tried("./evil.whl\n").1, note("1 added (./evil.whl)").1);
+}
+
+#[test]
+fn what_an_entry_gains_to_run_is_noted() {
+    let gains =
+        [r#""integrity":"sha512-AA==""#, r#""integrity":"sha512-AA==","hasInstallScript":true,"bin":{"jest":"x.js"}"#];
+    let told = compared(CASES[0].path, Some(CASES[0].base), Some(&changed(CASES[0].base, gains)), &[]);
+    let note = "web/package-lock.json: left-pad 1.3.0 gains an install script and the program `jest`";
+    assert_eq!(told, (Vec::new(), vec![note.to_owned()]));
+    let bare = [r#""resolved":"https://registry.npmjs.org/left-pad/-/left-pad-1.3.0.tgz","#, ""];
+    let bare = changed(CASES[0].base, bare);
+    let moved = bare.replace(r#""integrity""#, r#""resolved":"https://evil.example/l.tgz","integrity""#);
+    let told = compared(CASES[0].path, Some(&bare), Some(&moved), &[]).0;
+    assert_eq!(told, ["`left-pad 1.3.0`: it comes from evil.example, and the base names no place for it"]);
+}
+
+#[test]
 fn a_lock_file_that_cannot_be_parsed_says_so_and_counts_as_changed_in_all() {
     for case in CASES {
         let (wrong, notes) = compared(case.path, Some(case.base), Some("}{\u{0}\n"), &[]);
@@ -295,6 +331,13 @@ fn manifests_that_no_section_judges_name_no_new_place() {
     for (path, base, honest, wrong) in [
         ("Gemfile", "source 'https://rubygems.org'\n", "gem 'rack'\n", "gem 'rack', git: 'https://evil.example/r'\n"),
         ("Gemfile", "", "gem 'own', path: 'gems/own'\n", "gem 'own', path: '../../own'\n"),
+        (
+            "go.mod",
+            "module corp.example/a\n\nrequire corp.example/b v1.0.0\n",
+            "require (\n\tgithub.com/a/b v1.0.0 // indirect\n\tcorp.example/c v1.0.0\n)\n",
+            "require evil.example/b v1.0.0\n",
+        ),
+        ("go.mod", "module a\n", "go 1.22\n", "require (\n\t\"evil.example/b\" v1.0.0 // indirect\n)\n"),
         ("Pipfile", "[packages]\n", "rich = \"*\"\n", "rich = { git = \"https://evil.example/r\" }\n"),
         ("pnpm-workspace.yaml", "packages: [a]\n", "catalog:\n  a: ^1\n", "overrides:\n  a: github:evil/a\n"),
     ] {
