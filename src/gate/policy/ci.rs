@@ -1,14 +1,16 @@
 //! Scripts that the continuous integration or a hook of git runs.
 
 use super::Base;
-use super::calls::{run_by, with_called};
-use super::named::{is_script, text};
+use super::calls::{run_by, with_called, without_places};
+use super::named::{inside, is_script, text, words};
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// Why a script that the continuous integration or a hook of git runs is.
 pub(super) const RUNS: &str = "the continuous integration or a git hook runs it";
+/// Why the change of a file that only the continuous integration names is noted.
+pub(super) const NAMED: &str = "the continuous integration runs it";
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
 /// Files whose lines are commands of the continuous integration.
@@ -40,30 +42,107 @@ pub(super) const OF_HOOKS: &[&str] = &[
     ".githooks/*",
 ];
 
-/// The scripts of the base that its CI and hook files run. `read` gives a file of the base.
-pub(super) fn scripts(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+/// The files of the base that its CI and its hooks run.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// Scripts, and what hooks run.
+    pub(super) scripts: BTreeSet<String>,
+    /// Other files that only the CI names. They may be the product, so their change is a note.
+    pub(super) others: BTreeSet<String>,
+}
+
+/// Finds them. `read` gives a file of the base.
+pub(super) fn run(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Run {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
         Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
     });
-    let Some([of_ci, of_hooks]) = PATTERNS.as_ref() else { return BTreeSet::new() };
-    let (mut scripts, mut run) = (BTreeSet::new(), BTreeSet::new());
-    for file in base.0.iter().filter(|path| of_ci.fit(path) || of_hooks.fit(path)) {
-        let Some(text) = text(file, read) else { continue };
-        let commands: Vec<&str> = text.lines().flat_map(|line| line.split(['{', ','])).map(command_of).collect();
-        let (commands, mut has) = (commands.join("\n"), |path: &str| base.has(path));
-        scripts.extend(run_by("", &commands, &mut has, is_script));
-        if of_hooks.fit(file) {
-            run.extend(run_by("", &commands, &mut has, |_| true));
+    let (mut found, mut of_hooks) = (Run::default(), BTreeSet::new());
+    let Some([is_of_ci, is_of_hooks]) = PATTERNS.as_ref() else { return found };
+    let mut open: BTreeSet<String> =
+        base.0.iter().filter(|path| is_of_ci.fit(path) || is_of_hooks.fit(path)).cloned().collect();
+    let mut seen = open.clone();
+    while let Some(file) = open.pop_first() {
+        let Some(text) = text(&file, read) else { continue };
+        let splits: &[char] = if is_yaml(&file) { &['{', ',', '['] } else { &[] };
+        let parts: Vec<&str> = text.lines().flat_map(|line| line.split(splits)).collect();
+        let texts = |meant: &dyn Fn(&str) -> bool| {
+            let commands = parts.iter().filter(|part| meant(part)).map(|part| command_of(part));
+            without_places(&commands.collect::<Vec<_>>().join("\n"))
+        };
+        let (all, commands) = (texts(&|_| true), texts(&|part| !is_yaml(&file) || is_command(part)));
+        let mut has = |path: &str| base.has(path);
+        for folder in folders(&parts, base) {
+            let script = format!("{folder}/-");
+            found.scripts.extend(run_by(&script, &all, &mut has, is_script));
+            let run = run_by(&script, &commands, &mut has, |_| true);
+            if is_of_hooks.fit(&file) { of_hooks.extend(run) } else { found.others.extend(run) }
+        }
+        if !is_of_hooks.fit(&file) {
+            let named = named(&file, &parts, &commands, base);
+            open.extend(named.iter().filter(|path| is_yaml(path) && seen.insert((*path).clone())).cloned());
+            found.others.extend(named);
         }
     }
-    scripts.extend(with_called(run, read));
-    scripts
+    found.scripts.extend(with_called(of_hooks, read));
+    found.others.retain(|path| !found.scripts.contains(path) && !is_of_ci.fit(path));
+    found
 }
 
-/// The command in a line of a CI file, without the key before it.
-fn command_of(line: &str) -> &str {
-    let line = line.trim_start().trim_start_matches("- ");
-    let keyed = line.split_once(':').filter(|(key, _)| COMMAND_KEYS.contains(key));
-    keyed.map_or(line, |(_, command)| command.trim_start())
+/// The folders in which commands of a CI file run: the root, and those that it names.
+fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
+    let named = parts.iter().filter_map(|part| value(part, "working-directory"));
+    let folders = named.filter_map(|folder| inside("", folder)).filter(|folder| base.has_folder(folder));
+    folders.chain([String::new()]).collect()
+}
+
+/// The files that a CI file takes in or that a program takes by an option: of local actions, of GitLab's `include`, of `docker build -f`.
+fn named(file: &str, parts: &[&str], commands: &str, base: &Base) -> BTreeSet<String> {
+    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let values = |key: &'static str| parts.iter().filter_map(move |part| value(part, key));
+    let actions = values("uses").filter(|action| action.starts_with("./")).flat_map(|action| {
+        ["action.yml", "action.yaml", "Dockerfile"].map(|name| inside("", &format!("{action}/{name}")))
+    });
+    let of_action = ["main", "pre", "post", "image"].into_iter().flat_map(values).map(|path| inside(folder, path));
+    let included = ["local", "include", "-"].into_iter().flat_map(values).filter(|path| is_yaml(path));
+    let included = included.map(|path| inside("", path.trim_start_matches('/')));
+    let containers = commands.lines().flat_map(|line| line.split(['&', ';', '|'])).map(words).filter(|words| {
+        words.iter().any(|word| matches!(*word, "docker" | "podman" | "docker-compose" | "podman-compose"))
+    });
+    let files = containers.flat_map(|words| {
+        let pairs = words.windows(2).filter(|pair| matches!(pair[0], "-f" | "--file"));
+        pairs.map(|pair| inside("", pair[1])).collect::<Vec<_>>()
+    });
+    let all = actions.chain(of_action).chain(included).chain(files).flatten();
+    all.filter(|path| base.has(path)).collect()
+}
+
+fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yml") || path.ends_with(".yaml")
+}
+
+/// The value of a key in a part of a line; of the key `-` that of an item of a list.
+fn value<'p>(part: &'p str, key: &str) -> Option<&'p str> {
+    let part = part.trim();
+    let value = match part.strip_prefix("- ") {
+        Some(item) if key == "-" => item,
+        item => item.unwrap_or(part).strip_prefix(key)?.trim_start().strip_prefix(':')?,
+    };
+    let value = value.trim().trim_end_matches(['}', ']', ' ']).trim_matches(['"', '\'']);
+    (!value.is_empty()).then_some(value)
+}
+
+/// Whether a part of a line is a command, and not the name of a file in a list or a pattern.
+fn is_command(part: &str) -> bool {
+    let command = command_of(part);
+    command.len() < part.trim_start().trim_start_matches("- ").len()
+        || command.starts_with("./")
+        || words(command).len() > 1
+}
+
+/// The command in a part of a line of a CI file, without the key before it.
+fn command_of(part: &str) -> &str {
+    let part = part.trim_start().trim_start_matches("- ");
+    let keyed = part.split_once(':').filter(|(key, _)| COMMAND_KEYS.contains(key));
+    keyed.map_or(part, |(_, command)| command.trim_start())
 }

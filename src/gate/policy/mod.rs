@@ -131,6 +131,10 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = tests_named::patterns(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
+        let of_ci = ci::run(&base, read);
+        for script in of_ci.scripts {
+            named.entry(script).or_insert(ci::RUNS);
+        }
         let reached = reached::find(lanes, &base, named.keys(), read);
         let unused = unused::tools(lanes, &base, &reached, read);
         rules.retain(|rule| !unused::is_of(&unused, &rule.pattern));
@@ -159,7 +163,8 @@ impl Policy {
         let taken = own.flat_map(|path| read(path).map_or(Vec::new(), |bytes| manifest::taken(path, &bytes))).collect();
         let sourced = named.iter().filter(|(_, why)| **why == named::SOURCED).map(|(path, why)| (path.clone(), *why));
         let data = helpers.data.into_iter().map(|path| (path, loaded_by_tests::DATA));
-        let noted = data.chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
+        let of_ci = of_ci.others.into_iter().map(|path| (path, ci::NAMED));
+        let noted = of_ci.chain(data).chain(sourced).map(|(path, why)| (path, why.to_owned())).collect();
         let declared = Declared::of(&base, &tests, read);
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
         let found = Found::of(&base, |path| tests.fit(path), shadows::first_folders(&base));

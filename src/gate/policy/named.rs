@@ -3,7 +3,6 @@
 use super::Base;
 use super::calls::{run_by, without_places};
 use super::checks::{is_asked_to_check, is_called_check, is_check};
-use super::ci;
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
 use crate::workspace::pattern::Patterns;
@@ -131,9 +130,6 @@ pub(super) fn by_lanes(
             let why = if is_library() { SOURCED } else { RUN };
             found.entry(path).or_insert(why);
         }
-    }
-    for script in ci::scripts(base, read) {
-        found.entry(script).or_insert(ci::RUNS);
     }
     found
 }

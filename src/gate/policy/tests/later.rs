@@ -15,11 +15,13 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
         ("lefthook.yml", "pre-push:\n  commands:\n    a: { run: python3 -m qa.hook }\n"),
         (
             ".pre-commit-config.yml",
-            "repos: [{ repo: local, hooks: [{ id: l, entry: qa/lint.py, language: script }] }]\n",
+            "repos: [{ repo: local, hooks: [{ id: l, entry: qa/lint.py, args: [-c, src/set.py], language: script }] }]\nexclude: |\n  (?x)^(\n    src/gen.py|\n  )\n",
         ),
         ("web/.husky/pre-push", "node web/hook.mjs\n"),
         ("qa/hook.py", ""),
         ("qa/lint.py", ""),
+        ("src/set.py", ""),
+        ("src/gen.py", ""),
         ("web/hook.mjs", ""),
         ("ci/run.sh", ""),
         ("scripts/lint.sh", ""),
@@ -32,7 +34,42 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
     let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
     let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
     let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
-    assert_eq!(free, ["scripts/release.sh"]);
+    assert_eq!(free, ["src/set.py", "src/gen.py", "scripts/release.sh"]);
+}
+
+#[test]
+fn files_that_only_ci_names_are_notes() {
+    let files = [
+        (
+            ".github/workflows/ci.yml",
+            "defaults: { run: { working-directory: deep } }\njobs:\n  a:\n    steps:\n      - uses: ./actions/foo\n      - run: |\n          \
+             npm ci && node web/ci.mjs\n          docker build -f Dockerfile.ci .\n      - run: ./d.sh\n      - run: ./t.ps1\n        shell: pwsh\n        \
+             working-directory: sub/w\n",
+        ),
+        (".gitlab-ci.yml", "include: [{ local: /infra/pipe.yml }]\nt: { script: [\"node web/more.mjs\"] }\n"),
+        ("infra/pipe.yml", "t:\n  script:\n    - python3 web/deep.py\n"),
+        ("actions/foo/action.yml", "runs:\n  using: node20\n  main: dist/index.js\n  post: ./post.js\n"),
+        ("actions/foo/dist/index.js", ""),
+        ("actions/foo/post.js", ""),
+        ("Dockerfile.ci", ""),
+        ("web/ci.mjs", ""),
+        ("web/more.mjs", ""),
+        ("web/deep.py", ""),
+        ("web/app.mjs", ""),
+        ("deep/d.sh", ""),
+        ("sub/w/t.ps1", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    for path in ["deep/d.sh", "sub/w/t.ps1"] {
+        assert!(policy.rule(path).is_some(), "{path}");
+    }
+    for (path, _) in &files[2..10] {
+        assert_eq!(policy.rule(path), None, "{path}");
+        let notes = policy.notes(&[change(path, ChangeKind::Modified)]);
+        assert_eq!(notes, [format!("{path} changed: the continuous integration runs it")], "{path}");
+    }
+    assert_eq!(policy.notes(&[change("web/app.mjs", ChangeKind::Modified)]), [""; 0]);
 }
 
 #[test]
@@ -44,6 +81,13 @@ fn changes_of_files_that_steer_agents_and_editors_are_notes() {
         ".claude/settings.json",
         ".devcontainer.json",
         ".cursorrules",
+        "web/.vscode/settings.json",
+        "AGENTS.override.md",
+        ".opencode/agent/a.md",
+        "opencode.json",
+        ".run/all.run.xml",
+        "app.sublime-project",
+        ".gdbinit",
     ] {
         assert_eq!(POLICY.findings(&[change(path, ChangeKind::Added)], |_, _| None), [], "{path}");
         assert_eq!(POLICY.notes(&[change(path, ChangeKind::Added)]).len(), 1, "{path}");
