@@ -20,7 +20,8 @@ pub(in crate::gate) fn rules_of_git(
 ) -> Vec<ProtectedRule> {
     let rule = |path: &str, why: &str| ProtectedRule { pattern: super::exactly(path), why: why.into() };
     let mut rules: Vec<ProtectedRule> = git.hooks.iter().chain(&git.files).map(|path| rule(path, GIT_READS)).collect();
-    let run = git.commands.iter().flat_map(|command| run_by("", command, &mut |path| read(path).is_some(), |_| true));
+    let commands = git.commands.iter().map(|command| without_places(command));
+    let run = commands.flat_map(|command| run_by("", &command, &mut |path| read(path).is_some(), |_| true));
     let run: BTreeSet<String> = run.filter(|path| !path.contains("node_modules/")).collect();
     rules.extend(with_called(run, read).iter().map(|path| rule(path, GIT_RUNS)));
     rules
@@ -34,7 +35,7 @@ pub(super) fn with_called(
     let (mut found, mut open) = (BTreeSet::new(), scripts);
     open.retain(|script| !manifest::is_one(script));
     while let Some(script) = open.pop_first().filter(|_| found.len() < MOST) {
-        let text = text(&script, read).unwrap_or_default();
+        let text = without_places(&text(&script, read).unwrap_or_default());
         let called = run_by(&script, &text, &mut |path| read(path).is_some(), is_script);
         found.insert(script);
         open.extend(called.into_iter().filter(|path| !found.contains(path)));
@@ -51,7 +52,7 @@ pub(super) fn run_by(
     is_meant: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let (text, mut found) = (without_places(text), Vec::new());
+    let mut found = Vec::new();
     for command in text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words) {
         for (number, word) in command.iter().enumerate() {
             let before = number.checked_sub(1).map(|before| command[before].trim_start_matches(['@', '-']));
@@ -97,6 +98,16 @@ pub(super) fn without_places(text: &str) -> String {
     kept + rest
 }
 
+/// A script without such places in the lines that read others by `.` or `source`. Elsewhere the path may be that of the product.
+pub(super) fn with_plain_sources(script: &str) -> String {
+    let reads = |command: &str| words(command).first().is_some_and(|word| matches!(*word, "." | "source"));
+    let line = |line: &str| match line.split([';', '|', '&']).any(reads) {
+        true => without_places(line),
+        false => line.to_owned(),
+    };
+    script.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// The end of a call or a variable behind its `$`, in the same line.
 fn place_end(text: &str) -> Option<usize> {
     let line = text.lines().next()?;
@@ -133,6 +144,8 @@ mod tests {
         ] {
             assert_eq!(without_places(text), plain, "{text}");
         }
+        let script = ". \"$HERE/a.sh\"\nsh \"$HERE/b.sh\"";
+        assert_eq!(with_plain_sources(script), ". a.sh\"\nsh \"$HERE/b.sh\"");
     }
 
     #[test]

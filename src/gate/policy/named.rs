@@ -1,7 +1,7 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
-use super::calls::{run_by, without_places};
+use super::calls::{run_by, with_plain_sources};
 use super::checks::{is_asked_to_check, is_called_check, is_check};
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
@@ -124,7 +124,7 @@ pub(super) fn by_lanes(
         }
     }
     for script in scripts {
-        let Some(text) = text(&script, read) else { continue };
+        let Some(text) = text(&script, read).map(|text| with_plain_sources(&text)) else { continue };
         for path in run_by(&script, &text, &mut |path| base.has(path), is_script) {
             let is_library = || is_only_read(&path, &text) && !is_of_checks(&path, tests);
             let why = if is_library() { SOURCED } else { RUN };
@@ -136,7 +136,6 @@ pub(super) fn by_lanes(
 
 /// Whether a script names a file only to read its functions, by `.` or `source`.
 fn is_only_read(path: &str, script: &str) -> bool {
-    let script = without_places(script);
     let named = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']).map(words);
     let mut named = named.filter(|command| command.iter().any(|word| name_of(word) == name_of(path))).peekable();
     let reads = |command: Vec<&str>| command.iter().any(|word| matches!(*word, "." | "source"));

@@ -54,10 +54,11 @@ const BASE: &[(&str, &str)] = &[
     ),
     (
         "scripts/check.sh",
-        ". lib/total.sh\n. lib/later.sh\n[ -e env.sh ] && . ./env.sh\n. scripts/common.sh\nsource lib/test-helpers.sh\nsh lib/run.sh\n",
+        ". lib/total.sh\n. lib/later.sh\n[ -e env.sh ] && . ./env.sh\n. scripts/common.sh\nsource lib/test-helpers.sh\nsh lib/run.sh\nsource \"$(dirname \"$0\")/../lib/sums.sh\"\n",
     ),
     ("scripts/common.sh", ""),
     ("lib/total.sh", ""),
+    ("lib/sums.sh", ""),
     ("lib/run.sh", ""),
     ("lib/test-helpers.sh", ""),
     ("lanes/verify.yaml", ""),
@@ -185,14 +186,18 @@ fn what_only_checks_load_is_theirs_and_a_library_that_a_check_reads_is_the_work(
     for path in ["scripts/common.sh", "lib/test-helpers.sh", "lib/run.sh"] {
         assert_eq!(why(path), Some("a script of the gate runs it"), "{path}");
     }
-    for path in ["src/factory.js", "support/other.js", "src/a.js", "bin/tool.js", "calc.py", "lib/total.sh"] {
+    for path in
+        ["src/factory.js", "support/other.js", "src/a.js", "bin/tool.js", "calc.py", "lib/total.sh", "lib/sums.sh"]
+    {
         assert_eq!(why(path), None, "{path}");
     }
     let modified = |path: &str| Change { path: path.into(), kind: ChangeKind::Modified };
-    let notes =
-        policy.notes(&["lib/total.sh", "src/a.js", "data/sums.csv", "data/rates.json", "data/more.csv"].map(modified));
+    let notes = policy.notes(
+        &["lib/total.sh", "lib/sums.sh", "src/a.js", "data/sums.csv", "data/rates.json", "data/more.csv"].map(modified),
+    );
     let told = [
         "lib/total.sh changed: a check of the gate reads it, and it is in no folder of scripts or tests",
+        "lib/sums.sh changed: a check of the gate reads it, and it is in no folder of scripts or tests",
         "data/sums.csv changed: tests of the base name it",
         "data/rates.json changed: tests of the base name it",
     ];
