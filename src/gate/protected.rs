@@ -128,6 +128,23 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_a_step_runs_is_protected_where_it_is_a_check() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("qa")).unwrap();
+        for file in ["qa/verify.py", "qa/app.py"] {
+            fs::write(dir.path().join(file), "print()\n").unwrap();
+        }
+        for (step, path, is_protected) in [
+            ("python3 -m qa.verify", "qa/verify.py", true),
+            ("cd qa && python3 -m verify", "qa/verify.py", true),
+            ("python3 -m qa.app | grep x", "qa/app.py", false),
+        ] {
+            let lanes = vec![parse("verify", "verify.yaml", &format!("steps: [{{ run: '{step}' }}]")).unwrap()];
+            assert_eq!(frozen(&lanes, dir.path()).unwrap().rule(path).is_some(), is_protected, "{step}");
+        }
+    }
+
+    #[test]
     fn a_file_that_a_step_only_writes_is_not_what_it_is_judged_by() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("sum.txt"), "3").unwrap();

@@ -22,15 +22,16 @@ pub(super) fn patterns(path: &str, text: &str) -> Vec<String> {
     included_words(path, text).filter(|name| name.contains(['*', '?', '['])).collect()
 }
 
+/// What a Makefile includes. What cannot be evaluated is a `*`.
 fn included_words(path: &str, text: &str) -> impl Iterator<Item = String> {
-    let lines = text.lines().filter(|_| is_makefile(path)).filter_map(include);
-    let split = |c: char| c.is_whitespace() || "()".contains(c);
-    let names = lines.flat_map(move |line| line.split(split)).filter(|name| !name.contains(['$', '%', '#']));
-    names
-        .filter(|name| !name.is_empty())
-        .filter_map(|name| inside(folder_of(path), name))
-        .collect::<Vec<_>>()
-        .into_iter()
+    let lines: Vec<&str> = text.lines().filter(|_| is_makefile(path)).filter_map(include).collect();
+    let variables = if lines.is_empty() { BTreeMap::new() } else { variables(text) };
+    let plain = lines.iter().flat_map(|line| line.split([' ', '\t', '(', ')'])).map(ToOwned::to_owned);
+    let evaluated = lines.iter().flat_map(|line| split(&expanded(line, &variables, (0, "*"))));
+    let names: BTreeSet<String> = plain.chain(evaluated).filter(|name| !name.contains(['$', '%', '#'])).collect();
+    let is_name = |name: &String| name.contains(|c: char| c.is_alphanumeric());
+    let names = names.iter().filter(|name| is_name(name)).filter_map(|name| inside(folder_of(path), name));
+    names.collect::<Vec<_>>().into_iter()
 }
 
 /// What follows `include` in a line.
@@ -132,7 +133,7 @@ impl Rules {
             // `objects: %.o: %.c`: where the objects are not known, their pattern is.
             let (pattern, needs) =
                 needs.split_once(':').map_or((None, needs), |(pattern, needs)| (Some(pattern), needs));
-            let names = |text: &str| split(&expanded(text, &variables, 0));
+            let names = |text: &str| split(&expanded(text, &variables, (0, "")));
             current = names(targets);
             if current.is_empty() {
                 current = pattern.map(names).unwrap_or_default();
@@ -209,8 +210,9 @@ fn variables(text: &str) -> BTreeMap<&str, String> {
     found
 }
 
-/// A text with the values of its variables. What a function makes of names is a pattern with a `%`, where it is known at all.
-fn expanded(text: &str, variables: &BTreeMap<&str, String>, depth: usize) -> String {
+/// A text with the values of its variables. What a function makes of names is a pattern with a `%`; `unknown` is in the place of what cannot
+/// be evaluated.
+fn expanded(text: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some(start) = rest.find(['$']) {
         whole.push_str(&rest[..start]);
@@ -223,7 +225,7 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>, depth: usize) -> Str
         let end = outside_calls(rest).next().map_or(rest.len(), |(end, _)| end);
         let inside = rest.get(1..end).unwrap_or_default();
         if depth < DEEPEST {
-            whole.push_str(&value(inside, variables, depth + 1));
+            whole.push_str(&value(inside, variables, (depth + 1, unknown)));
         }
         rest = rest.get(end + 1..).unwrap_or_default();
     }
@@ -231,21 +233,24 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>, depth: usize) -> Str
 }
 
 /// What is in the place of `$(call)`.
-fn value(call: &str, variables: &BTreeMap<&str, String>, depth: usize) -> String {
+fn value(call: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
     let (function, arguments) = call.split_once(' ').unwrap_or((call, ""));
     let argument = |number: usize| {
         let part = arguments.split(',').nth(number).unwrap_or_default();
-        expanded(part.trim(), variables, depth)
+        expanded(part.trim(), variables, (depth, unknown))
     };
     match function {
         "patsubst" => argument(1),
         "addprefix" => argument(0) + "%",
         "addsuffix" => format!("%{}", argument(0)),
-        "sort" | "strip" => expanded(arguments, variables, depth),
+        "sort" | "strip" | "wildcard" => expanded(arguments, variables, (depth, unknown)),
+        "CURDIR" | "PWD" => ".".to_owned(),
         name => match name.split_once(':').and_then(|(_, ends)| ends.split_once('=')) {
             Some((_, end)) if end.contains('%') => end.to_owned(),
             Some((_, end)) => format!("%{end}"),
-            None => variables.get(call).map_or(String::new(), |value| expanded(value, variables, depth)),
+            None => {
+                variables.get(call).map_or(unknown.to_owned(), |value| expanded(value, variables, (depth, unknown)))
+            }
         },
     }
 }
@@ -274,6 +279,15 @@ mod tests {
         let included = "include mk/more.mk\ncheck: more quiet\nquiet:\n\t./quiet\n.PHONY: check\n";
         assert!(found(included, "make check").contains(&"sub/more".to_owned()));
         assert!(!found(included, "make check").contains(&"sub/quiet".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_in_an_include_is_a_pattern() {
+        let text = "DIR = conf\n-include etc/$(notdir $(CURDIR)).conf $(DIR)/a.conf\ninclude $(FILES) $(wildcard mk/*.inc) $(CURDIR)/b.conf\n\
+                    sinclude $(OBJECTS:.o=.d) $(shell ls x/*.c)\n";
+        assert_eq!(patterns("sub/Makefile", text), ["sub/etc/*.conf", "sub/mk/*.inc", "sub/x/*.c"]);
+        let names = included("sub/Makefile", text);
+        assert!(names.contains(&"sub/b.conf".to_owned()) && names.contains(&"sub/conf/a.conf".to_owned()), "{names:?}");
     }
 
     #[test]

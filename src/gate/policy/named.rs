@@ -1,7 +1,7 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
-use super::calls::{run_by, with_plain_sources};
+use super::calls::{module_files, run_by, with_plain_sources};
 use super::checks::{is_asked_to_check, is_called_check, is_check};
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
@@ -99,15 +99,17 @@ pub(super) fn by_lanes(
             words.extend(above.iter().map(|word| word.trim_start_matches("../"))); // from a folder that the base may not have
             let folders = folders(&words, step.dir.as_deref(), base);
             let run: BTreeSet<&str> = commands(&line).flat_map(|command| run_in(command)).collect();
-            for word in words.iter().filter(|word| run.contains(*word) || !is_source(word)) {
-                let files = folders.iter().filter_map(|folder| inside(folder, word));
+            for (number, word) in words.iter().enumerate().filter(|(_, word)| run.contains(*word) || !is_source(word)) {
+                let is_module = number > 0 && words[number - 1] == "-m";
+                let names = if is_module { module_files(word).to_vec() } else { vec![(*word).to_owned()] };
+                let files = folders.iter().flat_map(|folder| names.iter().filter_map(|name| inside(folder, name)));
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
                 scripts.extend(there.iter().cloned());
                 for path in there {
                     // `python manage.py test` runs checks, whatever its name is.
                     let asks =
                         words.iter().skip_while(|other| *other != word).skip(1).any(|next| is_asked_to_check(next));
-                    let is_work = is_source(word) && !asks && !is_check(&path, base, tests, read);
+                    let is_work = (is_module || is_source(word)) && !asks && !is_check(&path, base, tests, read);
                     found.insert(path, if is_work { WORK } else { NAMED });
                 }
             }

@@ -43,7 +43,7 @@ pub(super) const TRIED: &[&str] = &[
     "_curses_panel", "_datetime", "_decimal", "_elementtree", "_hashlib", "_heapq", "_ios_support", "_json", "_lzma", "_manylinux", "_md5",
     "_multibytecodec", "_multiprocessing", "_opcode", "_opcode_metadata", "_osx_support", "_overlapped", "_pickle", "_posixshmem",
     "_posixsubprocess", "_pydatetime", "_pyrepl", "_queue", "_random", "_scproxy", "_sha1", "_sha2", "_sha256", "_sha3", "_sha512", "_socket",
-    "_ssl", "_statistics", "_struct", "_typing", "_uuid", "_winapi", "_winreg", "_wmi", "annotationlib", "argcomplete", "array", "binascii",
+    "_ssl", "_statistics", "_struct", "_typing", "_uuid", "_winapi", "_winreg", "_wmi", "annotationlib", "apport_python_hook", "argcomplete", "array", "binascii",
     "colorama", "fcntl", "grp", "importlib_metadata", "java", "math", "mmap", "msvcrt", "nt", "numpy", "org", "pep517", "pexpect", "pkg_resources",
     "pydoc_data", "pyexpat", "pygments", "readline", "rlcompleter", "select", "termios", "twisted", "typing_extensions", "unicodedata", "vms_lib",
     "win32evtlog", "win32evtlogutil", "winreg", "zlib", "zope",

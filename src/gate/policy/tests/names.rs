@@ -136,6 +136,7 @@ fn modules_are_found_in_every_form_that_python_loads() {
         "json/__init__.abi3.so",
         "suite/readline.py",
         "org.py",
+        "apport_python_hook.py",
         "pyvenv.cfg",
         "env/bin/activate",
     ] {
