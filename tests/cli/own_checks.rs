@@ -156,7 +156,8 @@ fn a_lint_that_fails_for_the_written_files_alone_stays_required_and_names_them()
         Fledge::new().file("Makefile", make).file(CI, workflow(&["make lint", "make test"])).args(&["init"]).run();
     let page = page(&init);
     assert!(page.contains("run: make lint") && !page.contains("allow_failure"), "{page}");
-    let said = "`lint` passed before `fledge init` wrote lanes/verify.yaml, and fails now: add them to .prettierignore";
+    let said =
+        "`lint` fails now, and passed before `fledge init` wrote its files: add lanes/verify.yaml to .prettierignore";
     assert!(init.stderr.contains(said), "{}", init.story());
     let left = "the checks have left files in the checkout: report.json; remove them, or have git ignore them";
     assert!(init.stderr.contains(left), "{}", init.story());
@@ -197,17 +198,18 @@ fn a_script_whose_program_is_not_installed_is_left_out_also_where_nothing_is_run
 
 #[test]
 fn for_yamllint_lines_are_short_and_a_venv_has_its_program() {
+    const LONG: &str = "yamllint --strict --list-files a-folder another-folder --config-file of/the/project.yaml";
     let init = Fledge::new()
         .file("pyproject.toml", "[project]\nname = \"a\"\n")
         .file(".venv/bin/yamllint", "")
-        .file(
-            CI,
-            workflow(&["yamllint --strict .", "python -m build", "python -m a-module-that-has-quite-a-long-name"]),
-        )
+        .file(CI, workflow(&["yamllint --strict .", "python -m build", LONG]))
         .args(&["init", "--no-check", "--config"])
         .run();
     let page = page(&init);
-    assert!(page.contains("run: .venv/bin/yamllint --strict ."), "{page}");
+    assert!(page.contains("run: .venv/bin/yamllint --strict .\n") && !page.contains("venv-bin"), "{page}");
+    let listed = init.again(&["lanes", "list"]).run();
+    assert!(listed.stdout.contains(&format!(": .venv/bin/{LONG}\n")), "{}", listed.story());
+    let init = listed;
     assert!(
         unfolded(&page).contains("left out: `python -m build` (.github/workflows/ci.yml:7), because it makes packages")
     );

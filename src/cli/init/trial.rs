@@ -148,7 +148,7 @@ fn blame(step: &StepReport, written: &[String]) -> String {
     let said = format!("{} {}", step.command, step.excerpt).to_lowercase();
     let ignored = IGNORED_BY.iter().find(|(tool, _)| said.contains(tool)).map(|(_, place)| *place);
     let ignored = ignored.unwrap_or("what the tool ignores");
-    format!("`{}` passed before `fledge init` wrote {names}, and fails now: add them to {ignored}", step.step)
+    format!("`{}` fails now, and passed before `fledge init` wrote its files: add {names} to {ignored}", step.step)
 }
 
 /// Takes out of a lane what cannot run on the untouched checkout, and has only reported which lints fail there. Returns what people should

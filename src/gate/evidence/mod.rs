@@ -7,15 +7,16 @@
 mod names;
 mod printed;
 mod runners;
+mod shortfall;
 
 pub(super) use printed::Printed;
+pub(super) use shortfall::{Gone, Shortfall};
 
 use crate::lane_runner::JunitReport;
 use crate::verdict::TestStatus;
 use names::stable;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// The most tests that are named where some are missing.
 const NAMED: usize = 10;
@@ -44,35 +45,6 @@ pub(super) struct Shown {
     printed: Printed,
     /// Whether the step said that all is well.
     is_green: bool,
-}
-
-/// What a step showed less than on the base.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shortfall {
-    /// Lane and step.
-    step: String,
-    why: String,
-    /// What did not run.
-    pub(super) gone: Gone,
-}
-
-/// What of the base's tests did not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Gone {
-    /// Tests, by name.
-    Tests(BTreeSet<String>),
-    /// Packages of Go.
-    Packages(BTreeSet<String>),
-    /// So many tests; which ones is not known.
-    Count(u64),
-    /// No test: what ran is contradictory.
-    Nothing,
-}
-
-impl fmt::Display for Shortfall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step, self.why)
-    }
 }
 
 impl Shown {

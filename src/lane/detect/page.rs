@@ -44,16 +44,20 @@ pub(super) fn write(detected: &Detected) -> String {
 
 /// Adds a comment. Its lines are not too long for linters.
 fn comment(page: &mut String, indent: &str, text: &str) {
-    let start = format!("{indent}#");
-    let mut line = start.clone();
+    page.push_str(&folded(&format!("{indent}#"), text));
+}
+
+/// The words of a text in lines that begin so.
+fn folded(start: &str, text: &str) -> String {
+    let (mut page, mut line) = (String::new(), start.to_owned());
     for word in text.split(|c: char| c.is_control() || c == ' ').filter(|word| !word.is_empty()) {
         if line != start && line.chars().count() + 1 + word.chars().count() > LONGEST {
-            page.push_str(&(std::mem::replace(&mut line, start.clone()) + "\n"));
+            page.push_str(&(std::mem::replace(&mut line, start.to_owned()) + "\n"));
         }
         line.push(' ');
         line.push_str(word);
     }
-    page.push_str(&(line + "\n"));
+    page + &line + "\n"
 }
 
 /// The sign of a comment behind something.
@@ -100,9 +104,12 @@ fn step(page: &mut String, check: &Check, column: usize, style: Style) {
 /// A text under a key of this length in this column: plain where nothing in it means anything to YAML, else as a block, in which
 /// nothing does. Formatters leave both as they are, unless they fold what is plain and long.
 fn block(text: &str, column: usize, key: usize, style: Style) -> String {
-    let is_folded = style.folds && column + key + ": ".len() + text.len() > LONGEST;
+    let is_folded = (style.folds || style.is_for_yamllint) && column + key + ": ".len() + text.len() > LONGEST;
     if is_plain(text) && !is_folded {
         return text.into();
+    }
+    if style.is_for_yamllint && text.trim() == text && !text.contains("  ") && !text.contains(char::is_control) {
+        return format!(">-\n{}", folded(&" ".repeat(column + style.indent - 1), text).trim_end());
     }
     format!("|-\n{}{text}", " ".repeat(column + style.indent))
 }

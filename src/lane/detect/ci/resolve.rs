@@ -160,7 +160,7 @@ pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, Stri
         "ruby" if facts.has_program("bundle") => format!("bundle exec {}", command::quoted(&words)),
         "ruby" => return Err("`bundle` is not installed".into()),
         _ => {
-            let program = needed(&words);
+            let (program, mut words) = (needed(&words), words.clone());
             if !facts.has_program(&program) {
                 let lacks = || format!("`{program}` is not installed");
                 words[0] = environments::program(facts, &program).ok_or_else(lacks)?;
