@@ -90,7 +90,7 @@ mod linux {
             let mut reader = Reader::new(&self.events, &mut room);
             while let Ok(event) = reader.next() {
                 if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                    // So much was set that nobody can tell what: none of them counts as undisturbed.
+                    // Events were lost, so each folder counts as changed.
                     return self.folders.values().cloned().collect();
                 }
                 // An event with a name is of an entry of the folder.

@@ -40,10 +40,10 @@ struct Own {
     is_captured: bool,
     /// A summary of another runner was seen, so whose the summaries are is not known.
     is_mixed: bool,
-    /// The last summary of the program, of whichever runner, says that so many tests failed.
+    /// The number of failed tests in the last summary of the program.
     #[serde(default)]
     failed: u64,
-    /// The last summary of a program before it says so.
+    /// The last summary of an earlier program has failed tests.
     #[serde(default)]
     has_failed: bool,
 }
