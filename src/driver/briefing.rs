@@ -169,12 +169,13 @@ fn cautions(settings: &Settings) -> Vec<String> {
     folders.chain(plain).collect()
 }
 
-/// The pattern of the file that the task came from, where it is in the workspace: a later run may begin with it.
-fn file_of(task: &Task, workspace: &Path) -> Option<String> {
-    let source = Path::new(&task.source);
-    let below = source.strip_prefix(workspace).unwrap_or(source);
-    let is_inside = below.is_relative() && workspace.join(below).is_file();
-    is_inside.then(|| format!("/{}", globset::escape(&below.to_string_lossy())))
+/// The patterns of the file that the task came from, where it is in the workspace, because a later run may begin with it. Its name is one
+/// for this process, or one in the workspace.
+fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item = String> {
+    let places = [PathBuf::from(&task.source), workspace.join(&task.source)];
+    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let files = places.into_iter().filter_map(|place| place.canonicalize().ok()).filter(|place| place.is_file());
+    files.filter_map(move |file| Some(format!("/{}", globset::escape(file.strip_prefix(&root).ok()?.to_str()?))))
 }
 
 fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
@@ -182,7 +183,7 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
     };
-    let own = file_of(task, &settings.workspace);
+    let own = patterns_of(task, &settings.workspace);
     let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().chain(own).collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());

@@ -14,6 +14,7 @@ use super::evidence::{Evidence, Printed, Shown};
 use super::folder_watch::FolderWatch;
 use super::logs::counted;
 use super::planted;
+use super::policy::Policy;
 use super::sentry::Sentry;
 use super::{Gate, Site, feedback, unable};
 use crate::id::TreeId;
@@ -46,7 +47,8 @@ pub(super) struct Base {
     pub(super) see_all: BTreeSet<String>,
     /// Lanes that see at least one failure that is planted. Where the checks fail, a lane may see none.
     pub(super) see_any: BTreeSet<String>,
-    /// Protected files that its own steps write with what is in them, and folders of such files that they move or close, or whose times they set.
+    /// Protected data that its own steps write and leave as it was, and folders of protected files that they move or close, or whose times they
+    /// set.
     pub(super) restless: BTreeSet<String>,
     /// What this base has in common with others of the project whose build output is a start for its own.
     line: String,
@@ -241,7 +243,7 @@ async fn judge_lane(
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let (filled, dependencies) = (Some(&caches), Dependencies::AsBefore);
-    // Nobody has changed anything yet, so nothing is pinned: what its own steps write is known for the rooms of the work.
+    // No agent has changed anything yet, so nothing is pinned. The rooms of the work let the steps write what they write here.
     let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &[], gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
@@ -286,10 +288,12 @@ async fn judge_lane(
         let (moved, written): (Vec<_>, Vec<_>) = written.into_iter().partition(FolderWatch::has_found);
         base.restless.extend(moved.into_iter().map(|finding| finding.path));
         for finding in written {
-            if !is_as_it_was(site, room.as_ref(), tree, &finding, stop).await? {
+            let is_code = Policy::is_source(&finding.path);
+            if (is_code && !site.has_layers) || !is_as_it_was(site, room.as_ref(), tree, &finding, stop).await? {
                 return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
             }
-            base.restless.insert(finding.path);
+            // Code stays pinned: code that can be written can be swapped for a while.
+            base.restless.extend(Some(finding.path).filter(|_| !is_code));
         }
     }
     if is_asked {
@@ -303,7 +307,7 @@ async fn judge_lane(
     Ok(outcome.steps)
 }
 
-/// Whether a file that was written in a room has the content of the tree.
+/// Returns whether a file that a step has written has the same content as in the tree.
 async fn is_as_it_was(
     site: &Site,
     room: Option<&CleanRoom>,

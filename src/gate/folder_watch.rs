@@ -1,5 +1,5 @@
-//! A watch on the folders of protected files while a lane runs: a folder that is moved or closed to its readers, also for a while, shows tests
-//! other files, or none. By inotify (7).
+//! A watch on the folders of protected files while a lane runs, by inotify(7). Product code could rename such a folder, or close it to its
+//! readers, and undo that at its end: the tests would find other files, or none.
 
 use crate::verdict::Finding;
 use std::collections::BTreeSet;
@@ -8,34 +8,38 @@ use std::path::Path;
 /// The rule of a finding.
 const WHY: &str = "protected files are in it, and it was moved, or its permissions or times were set";
 
-/// The watch; without inotify it sees nothing.
-#[derive(Debug, Default)]
-pub(super) struct FolderWatch(#[cfg(target_os = "linux")] Option<linux::Watches>);
+/// The watch, or the reason why there is none.
+#[derive(Debug)]
+pub(super) struct FolderWatch(#[cfg(target_os = "linux")] Result<linux::Watches, rustix::io::Errno>);
 
 impl FolderWatch {
-    /// Begins to watch the folders that lead to these paths below `root`, and the paths that are folders. Without inotify, or where too many watch
-    /// already, there is no watch, and a line in the log.
+    /// Begins to watch the folders that lead to these paths below `root`, and those of the paths that are folders.
     #[cfg(target_os = "linux")]
     pub(super) fn begin(root: &Path, kept: &[String]) -> Self {
         let all = kept.iter().flat_map(|path| Path::new(path).ancestors());
         let folders: BTreeSet<&Path> = all.filter(|path| root.join(path).is_dir()).collect();
-        let watches = linux::Watches::begin(root, &folders);
-        if let Err(error) = &watches {
-            tracing::warn!(%error, "the folders of protected files are not watched");
-        }
-        Self(watches.ok())
+        Self(linux::Watches::begin(root, &folders))
     }
 
     /// Begins nothing.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn begin(_: &Path, _: &[String]) -> Self {
-        Self::default()
+        Self()
+    }
+
+    /// Returns a note for people where nothing is watched: the user has no inotify, or as many watches as the system allows.
+    pub(super) fn missing(&self) -> Option<String> {
+        #[cfg(target_os = "linux")]
+        let why = self.0.as_ref().err()?.to_string();
+        #[cfg(not(target_os = "linux"))]
+        let why = "this system has no inotify";
+        Some(format!("folders of protected files are not watched while the checks run: {why}"))
     }
 
     /// The folders that were moved or closed since the last look, from the root.
     pub(super) fn seen(&self) -> BTreeSet<String> {
         #[cfg(target_os = "linux")]
-        return self.0.as_ref().map_or_else(BTreeSet::new, linux::Watches::seen);
+        return self.0.as_ref().map_or_else(|_| BTreeSet::new(), linux::Watches::seen);
         #[cfg(not(target_os = "linux"))]
         BTreeSet::new()
     }

@@ -76,6 +76,11 @@ impl Sentry {
         })
     }
 
+    /// A note for people on what is not watched.
+    pub(super) fn unwatched(&self) -> Option<String> {
+        self.0.folders.missing()
+    }
+
     fn look(&self, step: &str) -> Result<(), String> {
         let Post { seal, before, folders, seen } = &*self.0;
         let touched = match before {

@@ -153,6 +153,17 @@ fn tests_write_their_own_data_where_they_do_so_on_the_base_and_leave_it_as_it_wa
 }
 
 #[test]
+fn a_check_is_not_swapped_also_where_the_base_writes_it() {
+    let put_back = "(cat copy > tests/check.sh) 2>/dev/null";
+    let lane = format!(
+        "steps: [{{ name: test, run: 'cp tests/check.sh copy; {put_back}; . ./code.sh; sh tests/check.sh; code=$?; {put_back}; exit $code' }}]"
+    );
+    let model = Model::new([write("code.sh", "(echo true > tests/check.sh) 2>/dev/null; true"), say("Done.")]);
+    let run = Fledge::simple(&model).file("tests/check.sh", "test -f done").file("code.sh", "true");
+    run.lane("verify", &lane).arg("--max-retries=0").run().must_be(1, "gate_failed");
+}
+
+#[test]
 fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
     if !Need::has_program("pytest") {
         return;

@@ -146,6 +146,8 @@ impl Sitting<'_> {
             return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
         }
         let sentry = Sentry::post(self.gate, &room, &kept).await.map_err(Early::Broken)?;
+        let unwatched = sentry.unwatched().filter(|note| !record.notes.contains(note));
+        record.notes.extend(unwatched);
         place.after_step = Some(sentry.after_step());
         let outcome = self.site.run(lane, place, self.stop, on_step).await;
         let written = match outcome.ruling {

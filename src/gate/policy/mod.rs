@@ -276,6 +276,11 @@ impl Policy {
         }
     }
 
+    /// Returns whether a file is code, by its name.
+    pub(super) fn is_source(path: &str) -> bool {
+        named::is_source(path) || named::is_script(path)
+    }
+
     /// The files that a room pins among these protected ones: all of them, unless they are too many.
     /// Tests are left out first.
     pub fn pinned(&self, protected: BTreeSet<String>) -> Vec<String> {
