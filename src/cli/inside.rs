@@ -1,5 +1,5 @@
-//! What only fledge itself starts: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
-//! A run starts them dozens of times, so they do without the table of all verbs.
+//! Verbs that only fledge starts: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
+//! A run starts them dozens of times, so their parser does not build the table of all verbs.
 
 use super::block_on;
 use super::failure::Failure;
@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
-/// The command line of what only fledge starts.
+/// The command line of these verbs.
 #[derive(Debug, Parser)]
 #[command(name = "fledge", disable_help_subcommand = true)]
 enum Internal {

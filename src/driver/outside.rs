@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 const HIDDEN: &str = "git ignored this path when the run began; add the file yourself";
 /// Why the tree does not have a file that a file tool wrote.
 const UNSEEN: &str = "git ignores this path";
-/// Why the tree does not have what a new line of the work's own ignores.
+/// The reason for a path that a line of the work ignores.
 const COVERED: &str = "git ignores this path by a line that is new";
 
 impl Hands {

@@ -3,7 +3,7 @@
 /// Words of a sentence that asks for a change.
 const DOES: &str = "add adapt adjust append bump change configure create declare delete drop edit enable disable extend format insert \
 introduce move put reformat remove rename replace reorder rewrite set sort split update write";
-/// Words of one that names a file for another reason: what must pass, and what must stay.
+/// Words of a sentence that names a file for another reason: the file must pass, or must stay.
 const STAYS: &str = "pass passes passing green fail fails failing keep leave never not don't without";
 /// Bytes of the shortest name that is looked for without its folder: a shorter one is a word like others.
 const SHORTEST: usize = 5;

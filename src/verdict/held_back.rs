@@ -30,7 +30,7 @@ const WITHOUT_FLAG: [&str; 8] = [
     "it is in a cache of the gate",
 ];
 
-/// How a rule goes on where code that the checks run has made the change. Nobody asks for that, so no flag is named.
+/// The words behind a rule where code that the checks run has made the change. No task asks for such a change, so it has no flag.
 pub const IN_THE_ROOM: &str = "; written in the room";
 
 impl HeldBack {

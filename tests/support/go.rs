@@ -1,4 +1,4 @@
-//! What Go has compiled of its own library, once for all tests and test runs: each fresh home would cost it half a minute.
+//! A build cache of Go for all tests. Without it Go compiles its library for each fresh home, which takes half a minute.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -112,8 +112,8 @@ impl CleanRoom {
     }
 }
 
-/// Pins for the folders in which Python keeps what it has compiled of protected files, which stay empty: it believes what it finds there by the
-/// time and the size of the source, and code that is imported early could put other tests there.
+/// Pins for the folders in which Python keeps compiled code of protected files. They stay empty, because Python accepts a compiled file by the
+/// time and the size of its source: code that is imported early could put other tests there.
 fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<Pin>> {
     let sources = kept.iter().map(Path::new).filter(|path| path.extension().is_some_and(|it| it == "py"));
     let folders: BTreeSet<&Path> = sources.filter_map(Path::parent).collect();

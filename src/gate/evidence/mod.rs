@@ -25,7 +25,7 @@ const NAMED: usize = 10;
 pub(super) const NO_TESTS: &str =
     "no test ran: the runners of tests found none; add a test, or take their steps out of the lane";
 
-/// Of a step that passed while its tests failed.
+/// The reason against a step that passed while its tests failed.
 const CONTRADICTORY: &str = "its exit code says that all is well, and its tests say that some failed";
 
 /// What the steps of a gate run showed, by lane and step.
@@ -151,13 +151,14 @@ impl Evidence {
         self.ran() == Some(0)
     }
 
-    /// A step that passed while its runner's last word is that tests failed, and that; to be asked where no base is known.
+    /// Returns a step that passed although the last summary of its runner has failed tests, with the reason for people. Compare with the base
+    /// instead where there is one.
     pub(super) fn contradiction(&self) -> Option<String> {
         let (step, _) = self.steps.iter().find(|(_, shown)| shown.is_green && shown.printed.ends_failed())?;
         Some(format!("{step}: {CONTRADICTORY}"))
     }
 
-    /// What is strange about how many tests were counted, where nothing speaks against a pass; `added` is how many tests the work adds.
+    /// Returns a note for people where the number of tests differs from the base's, and the work, which adds `added` tests, does not explain it.
     pub(super) fn strange_count(&self, base: &Self, added: u64) -> Option<String> {
         let (before, now) = (base.ran()?, self.ran()?);
         let failed = if base.steps.values().all(|shown| shown.is_green) { "" } else { ", where a step failed" };

@@ -1,4 +1,4 @@
-//! A tree that has failed is not judged again: neither an attempt that has changed nothing, nor one that goes back to earlier work.
+//! A tree that has failed is not judged again, whether an attempt has changed nothing or goes back to earlier work.
 
 use super::early::Early;
 use super::{Record, Sitting};

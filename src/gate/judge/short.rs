@@ -65,12 +65,12 @@ impl Sitting<'_> {
         Err(self.fell_short(record, &left.join("\n")))
     }
 
-    /// Where no base is known: a step that passed while its tests failed is no pass.
+    /// Fails the gate run where a step passed while its tests failed. For runs without a known base.
     pub(super) fn must_agree(&self, record: &Record) -> Result<Option<u64>, Early> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
-    /// Takes down what is strange about how many tests were counted.
+    /// Adds a note where the number of tests differs from the base's without a reason.
     pub(super) async fn compare_counts(
         &self,
         base: &Evidence,

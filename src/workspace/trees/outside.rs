@@ -35,7 +35,7 @@ const RUNS: &[(&[&str], &str)] = &[
     (&[".envrc", ".env", ".env.*", ".npmrc", ".yarnrc.yml"], "it steers what programs run"),
 ];
 
-/// What is said of other files that are ignored by their own names.
+/// The description of other files that are ignored by their own names.
 const ALONE: &str = "written during the run";
 
 /// What is in no tree.
@@ -47,7 +47,7 @@ pub struct Outside {
     pub hidden: Vec<String>,
     /// Those of the asked-for paths that git ignores.
     pub unseen: Vec<String>,
-    /// Files and folders that git ignores by a line that was not there at the base.
+    /// Files and folders that git ignores by a line that the work adds.
     pub covered: Vec<String>,
     /// Whether there were too many files to look at all.
     pub is_cut: bool,
@@ -148,7 +148,7 @@ fn walk(
                 return;
             }
             let Ok(meta) = entry.metadata() else { continue };
-            // In ignored folders are the leavings of tools; a file that is ignored by its own name may be work.
+            // Tools leave their output in ignored folders. A file that is ignored by its own name may be work.
             let alone = (entry.depth() == 0).then_some(ALONE);
             let what = runs(&meta, &relative(entry.path())).or(alone);
             if let Some(what) = what.filter(|_| is_since(&meta, since)) {
