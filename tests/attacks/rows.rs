@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The attacks, the honest work and the honest changes of an ordinary run.
-const ATTACKS: usize = 5;
-const HONEST: usize = 2;
-const CHANGES: usize = 2;
+const ATTACKS: usize = 3;
+const HONEST: usize = 1;
+const CHANGES: usize = 1;
 
 /// All that is written.
 #[derive(Debug)]

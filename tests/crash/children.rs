@@ -102,5 +102,5 @@ fn places(trace: &str) -> Vec<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     trace.lines().for_each(|name| *counts.entry(name).or_default() += 1);
     let all = counts.iter().flat_map(|(name, count)| (1..=*count).map(move |number| format!("{name}#{number}")));
-    draw("deaths with a sub-agent", 6, all.collect())
+    draw("deaths with a sub-agent", 3, all.collect())
 }

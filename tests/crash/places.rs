@@ -81,7 +81,7 @@ fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
 }
 
 /// Places that an ordinary run tries.
-const SAMPLE: usize = 6;
+const SAMPLE: usize = 3;
 
 /// Every place, each as often as it was reached; in an ordinary run a sample of them.
 fn places(table: &str, names: Vec<String>) -> Vec<Place> {

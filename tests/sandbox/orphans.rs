@@ -7,7 +7,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Ends in the ordinary suite.
-const SAMPLE: usize = 8;
+const SAMPLE: usize = 4;
 
 /// What is under way when the end comes.
 #[derive(Debug, Clone, Copy)]

@@ -209,7 +209,7 @@ fn is_root() -> bool {
 
 /// The probes of this test run.
 fn probes() -> Vec<Probe> {
-    draw("probes", 30, PROBES.to_vec())
+    draw("probes", 20, PROBES.to_vec())
 }
 
 /// Runs the probes of this test run, each in a scene of its own, as this user; gives the names of
