@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The attacks, the honest work and the honest changes of an ordinary run.
-const ATTACKS: usize = 3;
+const ATTACKS: usize = 2;
+/// Attacks on projects that are compiled, which take ten times as long.
+const COMPILED: usize = 1;
+const COMPILERS: [&str; 4] = ["cargo", "cmake", "go", "javac"];
 const HONEST: usize = 1;
 const CHANGES: usize = 1;
 
@@ -146,9 +149,17 @@ impl Book {
                 .map(|rows| rows.iter().filter(|row| names.contains(&row.id)).collect());
             return Wanted { attacks, honest, changes };
         }
-        let [attacks, honest, changes] = [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().collect());
+        let [attacks, honest, changes] =
+            [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().collect::<Vec<_>>());
+        let is_compiled = |row: &&Row| {
+            self.project(&row.project).programs.iter().any(|program| COMPILERS.contains(&program.as_str()))
+        };
+        let (compiled, plain): (Vec<&Row>, Vec<&Row>) = attacks.into_iter().partition(is_compiled);
+        let mut attacks = draw("attacks", ATTACKS, plain);
+        attacks.extend(draw("attacks on what is compiled", COMPILED, compiled));
+        attacks.sort_by_key(|row| self.attacks.iter().position(|other| other.id == row.id));
         Wanted {
-            attacks: draw("attacks", ATTACKS, attacks),
+            attacks,
             honest: draw("honest changes", HONEST, honest),
             changes: draw("changes with flags", CHANGES, changes),
         }
