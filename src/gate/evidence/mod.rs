@@ -121,7 +121,12 @@ impl Shown {
         // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little but for Rust's.
         let (before, now) = match (base.is_green, base.printed.own(), self.printed.own()) {
             (false, Some(before), Some(now)) => (before, now),
-            (false, ..) if now > 0 => return None,
+            // Except where what is fewer was skipped.
+            (false, ..) if now > 0 => {
+                let (skipped, there) = (self.printed.skipped(), base.printed.skipped());
+                let why = || format!("more tests were skipped than on the base: {skipped}, there {there}");
+                return (now < before && skipped > there).then(|| (why(), Gone::Count(skipped - there)));
+            }
             _ => (before, now),
         };
         (now < before)
@@ -328,6 +333,14 @@ mod tests {
         let red = Shown { is_green: false, ..printed(captured) };
         assert_eq!(shortfalls(red.clone(), printed("Summary [ 0.01s] 3 tests run: 3 passed")), [""; 0]);
         assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0, there 4"]);
+    }
+
+    #[test]
+    fn a_test_that_failed_on_the_base_is_not_skipped_now() {
+        let red = Shown { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
+        let told = ["verify/test: more tests were skipped than on the base: 1, there 0"];
+        assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
+        assert_eq!(shortfalls(red, printed("Ran 3 tests in 0.001s\nOK (skipped=1)")), [""; 0], "a new one is");
     }
 
     #[test]

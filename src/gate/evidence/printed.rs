@@ -1,7 +1,7 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
 use super::names::{MOST_NAMES, Names};
-use super::runners::{go_package, is_libtest_start, summary};
+use super::runners::{Skipped, go_package, is_libtest_start, skipped, summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 pub(in crate::gate) struct Printed {
     /// Tests that ran, and how many of them failed; `None` where no summary was seen.
     sum: Option<Sum>,
+    /// Tests that were skipped.
+    #[serde(default)]
+    skipped: u64,
     /// The tests of Rust's test programs alone, without those that a failing test printed.
     own: Own,
     /// Test programs that said that they begin, less those that said how they ended.
@@ -84,6 +87,11 @@ impl Printed {
         self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages.is_empty())
     }
 
+    /// How many tests were skipped.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
     /// How many of them failed.
     pub(super) fn failed(&self) -> u64 {
         self.sum.map_or(0, |sum| sum.failed)
@@ -128,6 +136,12 @@ impl Printed {
             sum.ran = sum.ran.saturating_add(ran);
             sum.failed = sum.failed.saturating_add(failed);
         }
+        if let Some(Skipped { count, is_in_sum }) = skipped(line) {
+            self.skipped = self.skipped.saturating_add(count);
+            if let Some(sum) = self.sum.as_mut().filter(|_| is_in_sum) {
+                sum.ran = sum.ran.saturating_sub(count);
+            }
+        }
     }
 }
 
@@ -143,7 +157,8 @@ mod tests {
             ("=================== 2 failed, 3 passed, 1 skipped in 0.12s ===================", 5, 2),
             ("1 passed in 0.01s", 1, 0),
             ("12 passed, 1 warning in 61.00s (0:01:01)", 12, 0),
-            ("Ran 7 tests in 0.001s\nFAILED (failures=1, errors=2, skipped=3)", 7, 3),
+            ("Ran 7 tests in 0.001s\nFAILED (failures=1, errors=2, skipped=3)", 4, 3),
+            ("Ran 7 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\nRan 2 tests in 0.001s\n\nOK", 7, 0),
             ("# tests 4\n# pass 3\n# fail 1\n# skipped 2", 4, 1),
             ("ℹ tests 3\nℹ pass 3\nℹ fail 0", 3, 0),
             ("Tests:       1 failed, 2 skipped, 5 passed, 8 total", 6, 1),
@@ -154,7 +169,22 @@ mod tests {
                 2,
                 1,
             ),
+            (
+                "=== RUN   TestA\n=== RUN   TestA/sub\n--- PASS: TestA (0.00s)\n    --- SKIP: TestA/sub (0.00s)\n=== RUN   TestB\n--- SKIP: TestB (0.00s)",
+                1,
+                0,
+            ),
             ("100% tests passed, 0 tests failed out of 12", 12, 0),
+            (
+                "100% tests passed, 0 tests failed out of 3\n\nThe following tests did not run:\n\t  2 - b (Skipped)\n\t  4 - c (Disabled)",
+                2,
+                0,
+            ),
+            (
+                "[==========] 3 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  SKIPPED ] 2 tests, listed below:\n[  SKIPPED ] A.B",
+                1,
+                0,
+            ),
             ("83% tests passed, 2 tests failed out of 12", 12, 2),
             (
                 "[==========] 12 tests from 3 test suites ran. (5 ms total)\n[  PASSED  ] 10 tests.\n[  FAILED  ] 2 tests, listed below:",
@@ -175,11 +205,13 @@ mod tests {
                 7,
                 2,
             ),
-            ("12 examples, 1 failure, 2 pending", 12, 1),
-            ("5 runs, 7 assertions, 0 failures, 1 errors, 0 skips", 5, 1),
+            ("12 examples, 1 failure, 2 pending", 10, 1),
+            ("5 runs, 7 assertions, 0 failures, 1 errors, 2 skips", 3, 1),
             ("OK (5 tests, 7 assertions)", 5, 0),
             ("Tests: 5, Assertions: 7, Failures: 1.", 5, 1),
+            ("Tests: 5, Assertions: 7, Skipped: 2, Incomplete: 1.", 2, 0),
             ("Finished in 0.1 seconds\n1 doctest, 5 tests, 1 failure", 6, 1),
+            ("Finished in 0.1 seconds\n5 tests, 0 failures, 2 skipped", 3, 0),
             ("5 tests passed", 5, 0),
             ("2 tests failed", 2, 2),
             ("  Total:     5\n  Passed:    5\n  Skipped:   0", 5, 0),
@@ -191,6 +223,28 @@ mod tests {
             let mut printed = Printed::default();
             text.lines().for_each(|line| printed.take(line));
             assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
+        }
+    }
+
+    #[test]
+    fn skipped_tests_are_counted_apart_from_those_that_ran() {
+        for (text, ran, skipped) in [
+            ("3 passed, 2 skipped, 1 deselected in 0.12s", 3, 2),
+            ("Ran 7 tests in 0.001s\n\nOK (skipped=3)", 4, 3),
+            ("# tests 4\n# pass 3\n# fail 0\n# skipped 1", 3, 1),
+            ("Tests:       2 skipped, 5 passed, 7 total", 5, 2),
+            (" Tests  5 passed | 2 skipped (7)", 5, 2),
+            ("  5 passing (10ms)\n  2 pending", 5, 2),
+            ("=== RUN   TestA\n--- SKIP: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)", 1, 1),
+            ("[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1", 4, 1),
+            ("12 examples, 0 failures, 2 pending", 10, 2),
+            ("5 runs, 7 assertions, 0 failures, 0 errors, 2 skips", 3, 2),
+            ("Tests: 5, Assertions: 7, Skipped: 2, Incomplete: 1.", 2, 3),
+            ("5 tests, 0 failures, 2 skipped", 3, 2),
+        ] {
+            let mut printed = Printed::default();
+            text.lines().for_each(|line| printed.take(line));
+            assert_eq!((printed.ran(), printed.skipped()), (Some(ran), skipped), "{text}");
         }
     }
 
@@ -226,6 +280,12 @@ mod tests {
             "[INFO] No tests to run.",
             "No tests executed!",
             "No tests defined.",
+            "2 skipped in 0.01s",
+            "==== 1 skipped, 3 deselected, 1 warning in 0.02s ====",
+            "Ran 2 tests in 0.000s\n\nOK (skipped=2)",
+            "=== RUN   TestA\n--- SKIP: TestA (0.00s)",
+            "Tests:       2 skipped, 2 total",
+            " Tests  1 skipped | 1 todo (2)",
         ] {
             let mut printed = Printed::default();
             text.lines().for_each(|line| printed.take(line));

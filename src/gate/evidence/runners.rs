@@ -45,7 +45,7 @@ fn none(line: &str) -> Option<(u64, u64)> {
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
 fn libtest(line: &str) -> Option<(u64, u64)> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    with_failed(counts, ';', &["passed", "failed", "measured"])
+    with_failed(counts, ';', &["passed", "failed", "measured"], &[])
 }
 
 /// `Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped`
@@ -55,9 +55,56 @@ fn nextest(line: &str) -> Option<(u64, u64)> {
     Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
 }
 
+/// Tests that a runner skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Skipped {
+    pub(super) count: u64,
+    /// Whether the runner's summary counts them among the tests that ran.
+    pub(super) is_in_sum: bool,
+}
+
+/// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
+pub(super) fn skipped(line: &str) -> Option<Skipped> {
+    let apart = || {
+        let node = line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "));
+        let mocha = || line.strip_suffix(" pending");
+        let deselected = || sum(pytest_counts(line)?, ',', &["skipped"]);
+        let jest = || sum(jest_counts(line)?.0, jest_counts(line)?.1, &["skipped"]);
+        node.or_else(mocha).and_then(|count| count.parse().ok()).or_else(deselected).or_else(jest)
+    };
+    let in_sum = || {
+        let all = [skipped_later(line), surefire_skipped(line), phpunit_skipped(line)];
+        let listed = || {
+            let word = [(rspec as Runner, "pending"), (minitest, "skips"), (exunit, "skipped")];
+            word.iter().find_map(|(runner, word)| runner(line).and_then(|_| sum(line, ',', &[word])))
+        };
+        all.into_iter().flatten().next().or_else(listed)
+    };
+    let counted = in_sum().map(|count| Skipped { count, is_in_sum: true });
+    counted.or_else(|| apart().map(|count| Skipped { count, is_in_sum: false }))
+}
+
+/// `OK (skipped=2)` and `FAILED (failures=1, skipped=2)` of unittest, `--- SKIP: TestAdds (0.00s)` of
+/// `go test -v`, `2 - adds (Skipped)` of CTest and `[  SKIPPED ] 2 tests, listed below:` of GoogleTest.
+fn skipped_later(line: &str) -> Option<u64> {
+    if let Some(counts) = line.strip_prefix("OK (").or(line.strip_prefix("FAILED (")) {
+        let count = |part: &str| part.trim().strip_prefix("skipped=")?.parse().ok();
+        return counts.strip_suffix(')')?.split(',').find_map(count);
+    }
+    if let Some((name, _)) = line.strip_prefix("--- SKIP: ").and_then(|rest| rest.split_once(' ')) {
+        return is_go_test(name).then_some(1);
+    }
+    if let Some(rest) = line.strip_prefix("[  SKIPPED ] ").filter(|rest| rest.ends_with(", listed below:")) {
+        return rest.split(' ').next()?.parse().ok();
+    }
+    let (number, _) = line.strip_suffix(" (Skipped)")?.split_once(" - ")?;
+    number.parse::<u64>().ok().map(|_| 1)
+}
+
 /// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
 fn pytest(line: &str) -> Option<(u64, u64)> {
-    with_failed(pytest_counts(line)?, ',', &["passed", "failed", "error", "errors", "xpassed", "xfailed"])
+    let ran = ["passed", "failed", "error", "errors", "xpassed", "xfailed"];
+    with_failed(pytest_counts(line)?, ',', &ran, &["skipped", "deselected"])
 }
 
 /// What pytest's last line counts, without the time.
@@ -117,10 +164,16 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
 /// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed
 /// (6)`
 fn jest(line: &str) -> Option<(u64, u64)> {
+    let (counts, separator) = jest_counts(line)?;
+    with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])
+}
+
+/// The counts of such a line, and what separates them.
+fn jest_counts(line: &str) -> Option<(&str, char)> {
     let rest = line.strip_prefix("Tests")?;
     let counts = rest.strip_prefix(':').unwrap_or(rest);
     let separator = if counts.contains('|') || counts.contains('(') { '|' } else { ',' };
-    with_failed(counts.split('(').next()?, separator, &["failed", "passed"])
+    Some((counts.split('(').next()?, separator))
 }
 
 /// `5 passing (10ms)` and `1 failing`
@@ -136,14 +189,18 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
 /// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of
 /// a package. Subtests are not counted.
 fn go(line: &str) -> Option<(u64, u64)> {
-    let is_test = |name: &str| !name.is_empty() && !name.contains(['/', ' ']);
     if let Some(name) = line.strip_prefix("=== RUN   ") {
-        return is_test(name).then_some((1, 0));
+        return is_go_test(name).then_some((1, 0));
     }
     if let Some((name, _)) = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split_once(' ')) {
-        return is_test(name).then_some((0, 1));
+        return is_go_test(name).then_some((0, 1));
     }
     (line.starts_with("FAIL") && go_package(line).is_some()).then_some((0, 1))
+}
+
+/// Returns whether Go's name of a test is not that of a subtest.
+fn is_go_test(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', ' '])
 }
 
 /// The package of `ok   m/calc 0.002s` or `FAIL m/calc 0.003s`.
@@ -178,25 +235,34 @@ fn catch2(line: &str) -> Option<(u64, u64)> {
         let (_, cases) = counts.split_once(" in ")?;
         return Some((cases.split(' ').next()?.parse().ok()?, 0));
     }
-    with_failed(line.strip_prefix("test cases: ")?.split_once('|')?.1, '|', &["passed", "failed"])
+    with_failed(line.strip_prefix("test cases: ")?.split_once('|')?.1, '|', &["passed", "failed"], &[])
 }
 
 /// `[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped`
 fn doctest(line: &str) -> Option<(u64, u64)> {
     let counts = line.strip_prefix("[doctest] test cases:")?;
-    with_failed(counts.split_once('|')?.1, '|', &["passed", "failed"])
+    with_failed(counts.split_once('|')?.1, '|', &["passed", "failed"], &[])
 }
 
 /// `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven, without the lines of single
 /// classes, which have a time
 fn surefire(line: &str) -> Option<(u64, u64)> {
+    let [ran, failures, errors, _] = surefire_counts(line)?;
+    Some((ran, failures.saturating_add(errors)))
+}
+
+fn surefire_skipped(line: &str) -> Option<u64> {
+    surefire_counts(line).map(|[.., skipped]| skipped)
+}
+
+fn surefire_counts(line: &str) -> Option<[u64; 4]> {
     let rest = ["[INFO] ", "[WARNING] ", "[ERROR] ", ""].iter().find_map(|mark| line.strip_prefix(mark))?;
-    let counts = rest.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Time elapsed"))?;
+    let counts = Some(rest).filter(|rest| !rest.contains("Time elapsed"))?;
     let named = |name: &str| {
         counts.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok())
     };
-    let ran = counts.split(',').next()?.parse::<u64>().ok()?;
-    Some((ran.saturating_sub(named("Skipped")?), named("Failures")?.saturating_add(named("Errors")?)))
+    counts.starts_with("Tests run: ").then_some(())?;
+    Some([named("Tests run")?, named("Failures")?, named("Errors")?, named("Skipped")?])
 }
 
 /// `[         7 tests started         ]` and `[         0 tests failed          ]` of JUnit's console
@@ -224,7 +290,7 @@ fn minitest(line: &str) -> Option<(u64, u64)> {
     Some((ran, sum(line, ',', &["failures", "errors"])?))
 }
 
-/// `OK (5 tests, 7 assertions)`, else `Tests: 5, Assertions: 7, Failures: 1.`
+/// `OK (5 tests, 7 assertions)`, else `Tests: 5, Assertions: 7, Failures: 1, Skipped: 1.`
 fn phpunit(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("OK (").and_then(|rest| rest.strip_suffix(')')) {
         sum(counts, ',', &["assertion", "assertions"])?;
@@ -237,7 +303,15 @@ fn phpunit(line: &str) -> Option<(u64, u64)> {
     Some((counts.split(',').next()?.parse().ok()?, failed))
 }
 
-/// `1 doctest, 5 tests, 1 failure`
+/// Of such a line, the tests that were skipped or are incomplete.
+fn phpunit_skipped(line: &str) -> Option<u64> {
+    phpunit(line)?;
+    let counts = line.strip_prefix("Tests: ")?.strip_suffix('.')?;
+    let named = |name: &str| counts.split(", ").find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok());
+    Some(named("Skipped: ").unwrap_or(0).saturating_add(named("Incomplete: ").unwrap_or(0)))
+}
+
+/// `1 doctest, 5 tests, 1 failure, 1 skipped`
 fn exunit(line: &str) -> Option<(u64, u64)> {
     let failed = sum(line, ',', &["failure", "failures"])?;
     Some((sum(line, ',', &["doctest", "doctests", "test", "tests", "property", "properties"])?, failed))
@@ -263,7 +337,7 @@ fn uvu(line: &str) -> Option<(u64, u64)> {
 /// `ok | 5 passed | 1 failed (12ms)` of Deno; ` 5 pass` and ` 1 fail` of Bun
 fn deno(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("ok | ").or(line.strip_prefix("FAILED | ")) {
-        return with_failed(counts.split('(').next()?, '|', &["passed", "failed"]);
+        return with_failed(counts.split('(').next()?, '|', &["passed", "failed"], &[]);
     }
     let (count, word) = line.split_once(' ')?;
     let count = count.parse::<u64>().ok()?;
@@ -274,9 +348,11 @@ fn deno(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// The sum of the counts before these words, and of those that failed.
-fn with_failed(counts: &str, separator: char, words: &[&str]) -> Option<(u64, u64)> {
-    Some((sum(counts, separator, words)?, sum(counts, separator, FAILING).unwrap_or(0)))
+/// Returns the sum of the counts before these words, and of those that failed. Where only tests that
+/// did not run are counted, that is 0.
+fn with_failed(counts: &str, separator: char, words: &[&str], not_run: &[&str]) -> Option<(u64, u64)> {
+    let ran = sum(counts, separator, words).or_else(|| sum(counts, separator, not_run).map(|_| 0))?;
+    Some((ran, sum(counts, separator, FAILING).unwrap_or(0)))
 }
 
 /// The sum of the counts before these words; `None` where not one stands there.
