@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn skipped_tests_are_counted_apart_from_those_that_ran() {
         for (text, ran, skipped) in [
-            ("3 passed, 2 skipped, 1 deselected in 0.12s", 3, 2),
+            ("3 passed, 2 skipped, 1 deselected, 1 xfailed, 1 xpassed in 0.12s", 4, 3),
             ("Ran 7 tests in 0.001s\n\nOK (skipped=3)", 4, 3),
             ("# tests 4\n# pass 3\n# fail 0\n# skipped 1", 3, 1),
             ("Tests:       2 skipped, 5 passed, 7 total", 5, 2),

@@ -68,9 +68,10 @@ pub(super) fn skipped(line: &str) -> Option<Skipped> {
     let apart = || {
         let node = line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "));
         let mocha = || line.strip_suffix(" pending");
-        let deselected = || sum(pytest_counts(line)?, ',', &["skipped"]);
+        // Code can make any test that calls it an expected failure, as it can skip the test.
+        let pytest = || sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]);
         let jest = || sum(jest_counts(line)?.0, jest_counts(line)?.1, &["skipped"]);
-        node.or_else(mocha).and_then(|count| count.parse().ok()).or_else(deselected).or_else(jest)
+        node.or_else(mocha).and_then(|count| count.parse().ok()).or_else(pytest).or_else(jest)
     };
     let in_sum = || {
         let all = [skipped_later(line), surefire_skipped(line), phpunit_skipped(line)];
@@ -103,8 +104,8 @@ fn skipped_later(line: &str) -> Option<u64> {
 
 /// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
 fn pytest(line: &str) -> Option<(u64, u64)> {
-    let ran = ["passed", "failed", "error", "errors", "xpassed", "xfailed"];
-    with_failed(pytest_counts(line)?, ',', &ran, &["skipped", "deselected"])
+    let ran = ["passed", "failed", "error", "errors", "xpassed"];
+    with_failed(pytest_counts(line)?, ',', &ran, &["skipped", "xfailed", "deselected"])
 }
 
 /// What pytest's last line counts, without the time.
