@@ -103,8 +103,10 @@ impl Room {
 }
 
 /// Variables that tell package managers not to ask the network.
-const OFFLINE: [(&str, &str); 8] = [
+const OFFLINE: [(&str, &str); 9] = [
     ("CARGO_NET_OFFLINE", "true"),
+    // With a component missing that `rust-toolchain.toml` names, what is installed does.
+    ("RUSTUP_AUTO_INSTALL", "0"),
     ("GOPROXY", "off"),
     ("MAVEN_ARGS", "-o"),
     ("MISE_OFFLINE", "1"),

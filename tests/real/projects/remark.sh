@@ -7,5 +7,6 @@ honest() { printf '\n// More.\n' >>packages/remark/index.js; }
 broken() { sed -i 's/use(remarkParse).use(remarkStringify)/use(remarkParse)/' packages/remark/index.js; }
 dependency() {
     npm install --silent --no-audit --no-fund --workspace packages/remark mdast-util-to-string@4.0.0
-    printf "\nexport {toString} from 'mdast-util-to-string'\n" >>packages/remark-parse/index.js
+    sed -i "1i import {toString} from 'mdast-util-to-string'" packages/remark/index.js
+    printf "\nif (toString({type: 'text', value: 'a'}) !== 'a') throw new Error('it gives no text')\n" >>packages/remark/index.js
 }
