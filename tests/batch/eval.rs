@@ -26,7 +26,7 @@ fn eval(args: &[&str]) -> Fledge {
 
 /// Without times.
 fn plain(text: &str) -> String {
-    let text = regex::Regex::new(r"\d+\.\ds").unwrap().replace_all(text, "T").into_owned();
+    let text = regex::Regex::new(r"\d+\.\ds|\d+m\d+s").unwrap().replace_all(text, "T").into_owned();
     regex::Regex::new(" {3,}").unwrap().replace_all(&text, "  ").into_owned()
 }
 

@@ -87,7 +87,7 @@ impl Printed {
         self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages.is_empty())
     }
 
-    /// How many tests were skipped.
+    /// Returns the number of skipped tests.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped
     }

@@ -59,7 +59,7 @@ fn nextest(line: &str) -> Option<(u64, u64)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Skipped {
     pub(super) count: u64,
-    /// Whether the runner's summary counts them among the tests that ran.
+    /// The runner's summary counts them among the tests that ran.
     pub(super) is_in_sum: bool,
 }
 
@@ -169,7 +169,7 @@ fn jest(line: &str) -> Option<(u64, u64)> {
     with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])
 }
 
-/// The counts of such a line, and what separates them.
+/// Returns the counts of a summary of Jest or Vitest, and their separator.
 fn jest_counts(line: &str) -> Option<(&str, char)> {
     let rest = line.strip_prefix("Tests")?;
     let counts = rest.strip_prefix(':').unwrap_or(rest);
@@ -304,7 +304,7 @@ fn phpunit(line: &str) -> Option<(u64, u64)> {
     Some((counts.split(',').next()?.parse().ok()?, failed))
 }
 
-/// Of such a line, the tests that were skipped or are incomplete.
+/// Returns the number of skipped and incomplete tests of a summary of PHPUnit.
 fn phpunit_skipped(line: &str) -> Option<u64> {
     phpunit(line)?;
     let counts = line.strip_prefix("Tests: ")?.strip_suffix('.')?;
