@@ -8,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long each part of the end of a run may go on after the user asked for a stop.
 const IN_HASTE: Duration = Duration::from_millis(250);
+/// The same where only a part of the work was stopped, as a candidate that was beaten: nobody waits.
+const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// A cancellation token that remembers who cancelled it.
 #[derive(Debug, Clone, Default)]
@@ -15,23 +17,30 @@ pub struct Stop {
     token: CancellationToken,
     rest: CancellationToken,
     cause: Arc<AtomicU8>,
+    /// The token of the whole that this is a part of.
+    whole: Option<CancellationToken>,
 }
 
 impl Stop {
     /// A stop that follows the token of a library user.
     pub fn of(token: CancellationToken) -> Self {
-        Self { token, rest: CancellationToken::new(), cause: Arc::default() }
+        Self { token, ..Self::default() }
     }
 
     /// A stop for a part of the work: it follows this one and has its cause, and the part can be cancelled by itself.
     #[must_use]
     pub fn part(&self) -> Self {
-        Self { token: self.token.child_token(), rest: self.rest.child_token(), cause: Arc::clone(&self.cause) }
+        Self {
+            token: self.token.child_token(),
+            rest: self.rest.child_token(),
+            cause: Arc::clone(&self.cause),
+            whole: Some(self.token.clone()),
+        }
     }
 
     /// A stop that another token brings about, with the cause of this one where it has any.
     pub(super) fn by(&self, token: CancellationToken) -> Self {
-        Self { token, rest: CancellationToken::new(), cause: Arc::clone(&self.cause) }
+        Self { token, cause: Arc::clone(&self.cause), ..Self::default() }
     }
 
     /// Asks for a rest: the run is left where nothing is under way that a resume could not do again, and goes on with a resume. It is
@@ -59,6 +68,9 @@ impl Stop {
     /// Waits until a stop is asked for, and the time is over that each part of the end of a run has then.
     pub(super) async fn haste(&self) {
         self.token.cancelled().await;
+        if let Some(whole) = &self.whole {
+            let _in_peace = tokio::time::timeout(IN_PEACE, whole.cancelled()).await;
+        }
         tokio::time::sleep(IN_HASTE).await;
     }
 
@@ -89,6 +101,17 @@ mod tests {
         assert_eq!((first.cause(), whole.token().is_cancelled()), (StopCause::Token, false));
         whole.ask(StopCause::Terminate);
         assert_eq!((second.token().is_cancelled(), second.cause()), (true, StopCause::Terminate));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_is_stopped_alone_has_time_to_keep_what_it_has_until_the_whole_is_stopped() {
+        let whole = Stop::default();
+        let part = whole.part();
+        part.token().cancel();
+        assert!(tokio::time::timeout(IN_PEACE, part.haste()).await.is_err());
+        assert!(tokio::time::timeout(IN_PEACE + IN_HASTE * 2, part.haste()).await.is_ok());
+        whole.ask(StopCause::Interrupt);
+        assert!(tokio::time::timeout(IN_HASTE * 2, part.haste()).await.is_ok());
     }
 
     #[test]
