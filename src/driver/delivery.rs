@@ -7,6 +7,7 @@ use super::inbox::Inbox;
 use super::perform::Hands;
 use super::planning::Planner;
 use super::report;
+use super::stop::IN_PEACE;
 use crate::causes::chain;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{Mail, body_of, subject_of};
@@ -22,8 +23,6 @@ use tokio_util::sync::CancellationToken;
 /// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
 const BY_ITSELF: Duration = Duration::from_secs(1);
 const HEEDED_WITHIN: Duration = Duration::from_millis(500);
-/// The longest that the end of a run waits until the agent's last state is kept.
-const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// Said where the user's git is configured to sign.
 const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: nothing that is configured runs on the way; \

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long each part of the end of a run may go on after the user asked for a stop.
 const IN_HASTE: Duration = Duration::from_millis(250);
-/// The same where only a part of the work was stopped, as a candidate that was beaten: nobody waits.
-const IN_PEACE: Duration = Duration::from_secs(20);
+/// The longest that the end of a run may take to keep the agent's last state where no user waits: a candidate
+/// that was beaten, or a run that ended by itself.
+pub(super) const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// A cancellation token that remembers who cancelled it.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +66,8 @@ impl Stop {
         self.token.cancel();
     }
 
-    /// Waits until a stop is asked for, and the time is over that each part of the end of a run has then.
+    /// Waits until a stop is asked for and the end of the run must hurry: `IN_HASTE` later, or, where only this
+    /// part was stopped, after `IN_PEACE` or when the whole is stopped, too.
     pub(super) async fn haste(&self) {
         self.token.cancelled().await;
         if let Some(whole) = &self.whole {

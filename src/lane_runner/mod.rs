@@ -105,7 +105,7 @@ impl Room {
 /// Variables that tell package managers not to ask the network.
 const OFFLINE: [(&str, &str); 9] = [
     ("CARGO_NET_OFFLINE", "true"),
-    // With a component missing that `rust-toolchain.toml` names, what is installed does.
+    // rustup uses what is installed where `rust-toolchain.toml` names more components.
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("GOPROXY", "off"),
     ("MAVEN_ARGS", "-o"),

@@ -164,6 +164,17 @@ fn a_check_is_not_swapped_also_where_the_base_writes_it() {
 }
 
 #[test]
+fn rustup_installs_nothing_in_a_room_and_an_agent_has_what_its_user_has_set() {
+    let lane = "steps: [{ name: test, run: 'test \"$RUSTUP_AUTO_INSTALL\" = \"$(cat wanted)\" && grep -qx 1 done' }]";
+    for (set, wanted) in [(None, "0"), (Some("1"), "1")] {
+        let model = Model::new([shell("echo ${RUSTUP_AUTO_INSTALL:-1} > done"), say("Done.")]);
+        let run = Fledge::simple(&model).file("wanted", wanted).lane("verify", lane).arg("--max-retries=0");
+        let run = if let Some(value) = set { run.env("RUSTUP_AUTO_INSTALL", value) } else { run };
+        run.run().must_be(0, "verified");
+    }
+}
+
+#[test]
 fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
     if !Need::has_program("pytest") {
         return;

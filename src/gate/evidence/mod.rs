@@ -121,11 +121,11 @@ impl Shown {
         // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little but for Rust's.
         let (before, now) = match (base.is_green, base.printed.own(), self.printed.own()) {
             (false, Some(before), Some(now)) => (before, now),
-            // Except where what is fewer was skipped.
+            // But where more are skipped, a test that failed there may be among them.
             (false, ..) if now > 0 => {
                 let (skipped, there) = (self.printed.skipped(), base.printed.skipped());
                 let why = || format!("more tests were skipped than on the base: {skipped}, there {there}");
-                return (now < before && skipped > there).then(|| (why(), Gone::Count(skipped - there)));
+                return (skipped > there).then(|| (why(), Gone::Count(skipped - there)));
             }
             _ => (before, now),
         };
@@ -161,22 +161,6 @@ impl Evidence {
     pub(super) fn contradiction(&self) -> Option<String> {
         let (step, _) = self.steps.iter().find(|(_, shown)| shown.is_green && shown.printed.ends_failed())?;
         Some(format!("{step}: {CONTRADICTORY}"))
-    }
-
-    /// Returns a note for people where the number of tests differs from the base's, and the work, which adds `added` tests, does not explain it.
-    pub(super) fn strange_count(&self, base: &Self, added: u64) -> Option<String> {
-        let (before, now) = (base.ran()?, self.ran()?);
-        let failed = if base.steps.values().all(|shown| shown.is_green) { "" } else { ", where a step failed" };
-        match now {
-            _ if before == 0 => None,
-            now if now < before => {
-                Some(format!("fewer tests were counted than on the base{failed}: {now}, there {before}"))
-            }
-            now if now > before.saturating_add(added) => Some(format!(
-                "more tests were counted than on the base{failed}: {now}, there {before}, and the work adds {added}"
-            )),
-            _ => None,
-        }
     }
 
     /// Each step that showed less than on the base, and why.
@@ -340,7 +324,21 @@ mod tests {
         let red = Shown { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
         let told = ["verify/test: more tests were skipped than on the base: 1, there 0"];
         assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
-        assert_eq!(shortfalls(red, printed("Ran 3 tests in 0.001s\nOK (skipped=1)")), [""; 0], "a new one is");
+        let more = printed("Ran 3 tests in 0.001s\nOK (skipped=1)");
+        assert_eq!(shortfalls(red, more), told, "also where a new one takes its place in the sum");
+    }
+
+    #[test]
+    fn more_skipped_tests_than_on_a_base_that_passed_are_told() {
+        let evidence = |text| {
+            let mut evidence = Evidence::default();
+            evidence.add("verify", "test", printed(text));
+            evidence
+        };
+        let [base, now] = ["2 passed in 0.1s", "2 passed, 1 skipped in 0.1s"].map(evidence);
+        assert_eq!(told(&now, &base), [""; 0]);
+        assert_eq!(now.more_skipped(&base).unwrap(), "more tests were skipped than on the base: 1, there 0");
+        assert_eq!(base.more_skipped(&now), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
 use super::names::{MOST_NAMES, Names};
-use super::runners::{Skipped, go_package, is_libtest_start, skipped, summary};
+use super::runners::{go_package, is_libtest_start, skipped, summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -136,7 +136,7 @@ impl Printed {
             sum.ran = sum.ran.saturating_add(ran);
             sum.failed = sum.failed.saturating_add(failed);
         }
-        if let Some(Skipped { count, is_in_sum }) = skipped(line) {
+        if let Some((count, is_in_sum)) = skipped(line) {
             self.skipped = self.skipped.saturating_add(count);
             if let Some(sum) = self.sum.as_mut().filter(|_| is_in_sum) {
                 sum.ran = sum.ran.saturating_sub(count);

@@ -8,6 +8,26 @@ const RUNNERS: [Runner; 22] = [
     none, libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire,
     console, rspec, minitest, phpunit, exunit, ava, uvu, deno,
 ];
+/// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
+type Skips = fn(&str) -> Option<u64>;
+/// Each knows the line by which one family of runners counts skipped tests, and whether its summary counts them among those
+/// that ran.
+const SKIPS: [(Skips, bool); 13] = [
+    // Code can make a test that calls it an expected failure, as it can skip it.
+    (|line| sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]), false),
+    (unittest_skipped, true),
+    (|line| line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "))?.parse().ok(), false),
+    (|line| jest_counts(line).and_then(|(counts, separator)| sum(counts, separator, &["skipped"])), false),
+    (|line| line.strip_suffix(" pending")?.parse().ok(), false),
+    (go_skipped, true),
+    (ctest_skipped, true),
+    (googletest_skipped, true),
+    (|line| surefire_counts(line).map(|[.., skipped]| skipped), true),
+    (|line| rspec(line).and_then(|_| sum(line, ',', &["pending"])), true),
+    (|line| minitest(line).and_then(|_| sum(line, ',', &["skips"])), true),
+    (phpunit_skipped, true),
+    (|line| exunit(line).and_then(|_| sum(line, ',', &["skipped"])), true),
+];
 /// The words before which runners put the number of what failed.
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
 
@@ -24,6 +44,11 @@ const NONE: [&str; 6] = [
 /// The tests that ran and those that failed by a line with which a runner sums up.
 pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
     RUNNERS.iter().find_map(|runner| runner(line))
+}
+
+/// The skipped tests of a line, and whether the runner's summary counts them among those that ran.
+pub(super) fn skipped(line: &str) -> Option<(u64, bool)> {
+    SKIPS.iter().find_map(|(skips, is_in_sum)| skips(line).map(|count| (count, *is_in_sum)))
 }
 
 /// `running 3 tests`, of Rust's test programs.
@@ -55,53 +80,6 @@ fn nextest(line: &str) -> Option<(u64, u64)> {
     Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
 }
 
-/// Tests that a runner skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Skipped {
-    pub(super) count: u64,
-    /// The runner's summary counts them among the tests that ran.
-    pub(super) is_in_sum: bool,
-}
-
-/// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
-pub(super) fn skipped(line: &str) -> Option<Skipped> {
-    let apart = || {
-        let node = line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "));
-        let mocha = || line.strip_suffix(" pending");
-        // Code can make any test that calls it an expected failure, as it can skip the test.
-        let pytest = || sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]);
-        let jest = || sum(jest_counts(line)?.0, jest_counts(line)?.1, &["skipped"]);
-        node.or_else(mocha).and_then(|count| count.parse().ok()).or_else(pytest).or_else(jest)
-    };
-    let in_sum = || {
-        let all = [skipped_later(line), surefire_skipped(line), phpunit_skipped(line)];
-        let listed = || {
-            let word = [(rspec as Runner, "pending"), (minitest, "skips"), (exunit, "skipped")];
-            word.iter().find_map(|(runner, word)| runner(line).and_then(|_| sum(line, ',', &[word])))
-        };
-        all.into_iter().flatten().next().or_else(listed)
-    };
-    let counted = in_sum().map(|count| Skipped { count, is_in_sum: true });
-    counted.or_else(|| apart().map(|count| Skipped { count, is_in_sum: false }))
-}
-
-/// `OK (skipped=2)` and `FAILED (failures=1, skipped=2)` of unittest, `--- SKIP: TestAdds (0.00s)` of
-/// `go test -v`, `2 - adds (Skipped)` of CTest and `[  SKIPPED ] 2 tests, listed below:` of GoogleTest.
-fn skipped_later(line: &str) -> Option<u64> {
-    if let Some(counts) = line.strip_prefix("OK (").or(line.strip_prefix("FAILED (")) {
-        let count = |part: &str| part.trim().strip_prefix("skipped=")?.parse().ok();
-        return counts.strip_suffix(')')?.split(',').find_map(count);
-    }
-    if let Some((name, _)) = line.strip_prefix("--- SKIP: ").and_then(|rest| rest.split_once(' ')) {
-        return is_go_test(name).then_some(1);
-    }
-    if let Some(rest) = line.strip_prefix("[  SKIPPED ] ").filter(|rest| rest.ends_with(", listed below:")) {
-        return rest.split(' ').next()?.parse().ok();
-    }
-    let (number, _) = line.strip_suffix(" (Skipped)")?.split_once(" - ")?;
-    number.parse::<u64>().ok().map(|_| 1)
-}
-
 /// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
 fn pytest(line: &str) -> Option<(u64, u64)> {
     let ran = ["passed", "failed", "error", "errors", "xpassed"];
@@ -127,6 +105,12 @@ fn unittest(line: &str) -> Option<(u64, u64)> {
     }
     let (count, rest) = line.strip_prefix("Ran ")?.split_once(' ')?;
     (rest.starts_with("tests in ") || rest.starts_with("test in ")).then(|| Some((count.parse().ok()?, 0)))?
+}
+
+/// `OK (skipped=2)`, `FAILED (failures=1, skipped=2)`
+fn unittest_skipped(line: &str) -> Option<u64> {
+    let counts = line.strip_prefix("OK (").or(line.strip_prefix("FAILED ("))?.strip_suffix(')')?;
+    counts.split(',').find_map(|part| part.trim().strip_prefix("skipped=")?.parse().ok())
 }
 
 /// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other
@@ -199,6 +183,12 @@ fn go(line: &str) -> Option<(u64, u64)> {
     (line.starts_with("FAIL") && go_package(line).is_some()).then_some((0, 1))
 }
 
+/// `--- SKIP: TestAdds (0.00s)`
+fn go_skipped(line: &str) -> Option<u64> {
+    let (name, _) = line.strip_prefix("--- SKIP: ")?.split_once(' ')?;
+    is_go_test(name).then_some(1)
+}
+
 /// Returns whether Go's name of a test is not that of a subtest.
 fn is_go_test(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', ' '])
@@ -219,6 +209,12 @@ fn ctest(line: &str) -> Option<(u64, u64)> {
     Some((all.parse().ok()?, failed.parse().ok()?))
 }
 
+/// `2 - adds (Skipped)`, in the list below the summary
+fn ctest_skipped(line: &str) -> Option<u64> {
+    let (number, _) = line.strip_suffix(" (Skipped)")?.split_once(" - ")?;
+    number.parse::<u64>().ok().map(|_| 1)
+}
+
 /// `[==========] 12 tests from 3 test suites ran. (5 ms total)` and `[  FAILED  ] 2 tests, listed
 /// below:`
 fn googletest(line: &str) -> Option<(u64, u64)> {
@@ -228,6 +224,12 @@ fn googletest(line: &str) -> Option<(u64, u64)> {
     }
     let rest = line.strip_prefix("[  FAILED  ] ").filter(|rest| rest.ends_with(", listed below:"))?;
     Some((0, count(rest)?))
+}
+
+/// `[  SKIPPED ] 2 tests, listed below:`
+fn googletest_skipped(line: &str) -> Option<u64> {
+    let count = line.strip_prefix("[  SKIPPED ] ").filter(|rest| rest.ends_with(", listed below:"))?;
+    count.split(' ').next()?.parse().ok()
 }
 
 /// `All tests passed (5 assertions in 3 test cases)`, else `test cases: 3 | 2 passed | 1 failed`
@@ -252,10 +254,7 @@ fn surefire(line: &str) -> Option<(u64, u64)> {
     Some((ran, failures.saturating_add(errors)))
 }
 
-fn surefire_skipped(line: &str) -> Option<u64> {
-    surefire_counts(line).map(|[.., skipped]| skipped)
-}
-
+/// Returns the four counts of a summary of Maven: run, failures, errors and skipped.
 fn surefire_counts(line: &str) -> Option<[u64; 4]> {
     let rest = ["[INFO] ", "[WARNING] ", "[ERROR] ", ""].iter().find_map(|mark| line.strip_prefix(mark))?;
     let counts = Some(rest).filter(|rest| !rest.contains("Time elapsed"))?;

@@ -70,13 +70,14 @@ impl Sitting<'_> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
-    /// Adds a note where the number of tests differs from the base's without a reason.
+    /// Adds notes where more tests were skipped than on the base, and where their number differs without a reason.
     pub(super) async fn compare_counts(
         &self,
         base: &Evidence,
         tree: &TreeId,
         record: &mut Record,
     ) -> Result<(), Early> {
+        record.notes.extend(record.evidence.more_skipped(base));
         if base.ran() != record.evidence.ran() {
             let files = self.edits(tree).await?.files;
             let added = files.iter().map(|file| gained_at_most(&file.was, &file.is)).sum();
