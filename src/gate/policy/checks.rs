@@ -2,8 +2,8 @@
 
 use super::Base;
 use super::named::{LONGEST, is_script, is_shell, is_source};
+use super::tests_named::Tests;
 use crate::gate::names::name_of;
-use crate::workspace::pattern::Patterns;
 
 /// Words in the name of a source by which it is a check.
 const CHECKS: [&str; 4] = ["validate", "lint", "spec", "ci"];
@@ -21,12 +21,7 @@ const MOST_SOURCES: usize = 2000;
 
 /// Whether a source that a step runs is a check: a shell script, a test by its name or folder, or a file that loads a test framework and
 /// that no other source of the base imports.
-pub(super) fn is_check(
-    path: &str,
-    base: &Base,
-    tests: &Patterns,
-    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> bool {
+pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
     let stem = name_of(path).split('.').next().unwrap_or_default();
     // Programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
@@ -57,7 +52,7 @@ fn is_imported(
     path: &str,
     stem: &str,
     base: &Base,
-    tests: &Patterns,
+    tests: &Tests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let others =

@@ -3,8 +3,8 @@
 
 use super::Base;
 use super::named::LONGEST;
+use super::tests_named::Tests;
 use crate::gate::names::name_of;
-use crate::workspace::pattern::Patterns;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) struct Declared {
 
 impl Declared {
     /// For a base.
-    pub(super) fn of(base: &Base, tests: &Patterns, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
+    pub(super) fn of(base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
         let go =
             base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
         let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();

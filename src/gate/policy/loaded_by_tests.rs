@@ -3,8 +3,8 @@
 
 use super::Base;
 use super::named::{inside, is_script, is_source, text};
+use super::tests_named::Tests;
 use crate::gate::names::name_of;
-use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a change of data is noted.
@@ -37,7 +37,7 @@ impl Helpers {
     pub(super) fn of(
         seeds: impl Iterator<Item = String>,
         base: &Base,
-        tests: &Patterns,
+        tests: &Tests,
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Self {
         let mut found = Self::default();
@@ -147,7 +147,7 @@ fn python_files(folder: &str, module: &str) -> Vec<String> {
 }
 
 /// Data of the base outside of its tests, by name.
-fn data_by_name<'b>(base: &'b Base, tests: &Patterns) -> BTreeMap<&'b str, Vec<&'b str>> {
+fn data_by_name<'b>(base: &'b Base, tests: &Tests) -> BTreeMap<&'b str, Vec<&'b str>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let is_data = |path: &&String| !is_source(path) && !tests.fit(path) && name_of(path).contains('.');
     for path in base.0.iter().filter(is_data) {

@@ -44,6 +44,7 @@ use shadows::Shadows;
 use stand_ins::StandIns;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
+use tests_named::Tests;
 pub(super) use vendored::{REPLACES, VENDORED};
 
 /// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
@@ -129,7 +130,7 @@ impl Policy {
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        let tests = tests_named::patterns(lanes, &base, read)?;
+        let tests = Tests::of(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
         let of_ci = ci::run(&base, read);
         for script in of_ci.scripts {

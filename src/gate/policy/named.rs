@@ -3,9 +3,9 @@
 use super::Base;
 use super::calls::{module_files, run_by, with_plain_sources};
 use super::checks::{is_asked_to_check, is_called_check, is_check};
+use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
-use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a file that a command names is protected.
@@ -81,7 +81,7 @@ const CONTAINERS: &[&str] =
 pub(super) fn by_lanes(
     lanes: &[Lane],
     base: &Base,
-    tests: &Patterns,
+    tests: &Tests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut scripts) = (BTreeMap::new(), BTreeSet::new());
@@ -145,7 +145,7 @@ fn is_only_read(path: &str, script: &str) -> bool {
 }
 
 /// Whether a shell script is a check by its name or its folder.
-fn is_of_checks(path: &str, tests: &Patterns) -> bool {
+fn is_of_checks(path: &str, tests: &Tests) -> bool {
     let in_folder = path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder));
     in_folder || tests.fit(path) || is_called_check(path)
 }

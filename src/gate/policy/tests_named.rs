@@ -14,21 +14,33 @@ use std::sync::LazyLock;
 /// The most files that are read.
 const MOST: usize = 2000;
 
-/// The patterns of the base's tests. `read` gives a file of the base.
-pub(super) fn patterns(
-    lanes: &[Lane],
-    base: &Base,
-    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> Result<Patterns, PatternError> {
-    let globs = || TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied();
-    let by_name = Patterns::trees(globs())?;
-    let mut more: BTreeSet<String> = cmake::tests(base, read);
-    more.extend(of_unittest(base, &by_name, read));
-    more.extend(tests_selected::find(lanes, base, &by_name, read));
-    let is_test = |path: &str| by_name.fit(path) || more.contains(path);
-    let folders = whole_folders(base, &is_test);
-    let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
-    Patterns::trees(globs().chain(exact.iter().map(String::as_str)))
+/// The tests of a base.
+#[derive(Debug, Default)]
+pub(super) struct Tests {
+    /// Those that no pattern of the table names. The table's patterns are compiled once for a process.
+    others: Option<Patterns>,
+}
+
+impl Tests {
+    /// Finds the tests of a base. `read` gives a file of the base.
+    pub(super) fn of(
+        lanes: &[Lane],
+        base: &Base,
+        read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+    ) -> Result<Self, PatternError> {
+        let mut more: BTreeSet<String> = cmake::tests(base, read);
+        more.extend(of_unittest(base, read));
+        more.extend(tests_selected::find(lanes, base, &Self::default(), read));
+        let is_test = |path: &str| is_named(path) || more.contains(path);
+        let folders = whole_folders(base, &is_test);
+        let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
+        Ok(Self { others: Some(Patterns::trees(exact.iter().map(String::as_str))?) })
+    }
+
+    /// Whether a path is that of a test.
+    pub(super) fn fit(&self, path: &str) -> bool {
+        is_named(path) || self.others.as_ref().is_some_and(|others| others.fit(path))
+    }
 }
 
 /// Whether a path is that of a test by its name.
@@ -41,10 +53,9 @@ pub(super) fn is_named(path: &str) -> bool {
 /// Files by which unittest begins: `test*.py`, of which only some have the names of others' tests.
 fn of_unittest<'b>(
     base: &'b Base,
-    by_name: &'b Patterns,
     read: &'b mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> impl Iterator<Item = String> + 'b {
-    let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !by_name.fit(path);
+    let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !is_named(path);
     let is_one = move |path: &&String| text(path, read).is_some_and(|text| signs::has(&text, signs::OF_PYTHON));
     base.0.iter().filter(may_be).take(MOST).filter(is_one).cloned()
 }

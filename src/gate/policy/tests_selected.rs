@@ -5,6 +5,7 @@ use super::calls::module_files;
 use super::checks::is_check;
 use super::makefiles::is_makefile;
 use super::named::{inside, text, words};
+use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use crate::lane::Lane;
@@ -31,7 +32,7 @@ struct Command<'t> {
 pub(super) fn find(
     lanes: &[Lane],
     base: &Base,
-    by_name: &Patterns,
+    by_name: &Tests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
@@ -187,7 +188,7 @@ mod tests {
             files.insert(path, text);
             let base = Base(files.keys().map(|path| (*path).to_owned()).collect());
             let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
-            find(&lanes, &base, &Patterns::trees([]).unwrap(), &mut read).into_iter().collect::<Vec<_>>().join(" ")
+            find(&lanes, &base, &Tests::default(), &mut read).into_iter().collect::<Vec<_>>().join(" ")
         };
         let plain = "python3 -m pytest";
         for (step, path, text, wanted) in [

@@ -4,13 +4,14 @@
 
 use super::Base;
 use super::ci;
-use super::ecosystems::{TEST_FILES, expanded};
+use super::ecosystems::expanded;
 use super::named::{LONGEST, is_script, is_source};
 use super::reached::Reached;
+use super::tests_named;
 use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::pattern::Patterns;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Why a change of its configuration is no finding.
@@ -125,14 +126,13 @@ pub(super) fn tools(
     reached: &Reached,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
-    static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
-        let tests = TEST_FILES.iter().flat_map(|(_, globs)| *globs);
+    static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
-        Some([Patterns::trees(with_commands.copied()).ok()?, Patterns::trees(tests.copied()).ok()?])
+        Patterns::trees(with_commands.copied()).ok()
     });
-    let Some([with_commands, tests]) = PATTERNS.as_ref().filter(|_| !reached.is_cut) else { return BTreeSet::new() };
+    let Some(with_commands) = PATTERNS.as_ref().filter(|_| !reached.is_cut) else { return BTreeSet::new() };
     let reached = &reached.texts;
-    let is_test = |path: &String| tests.fit(path) && (is_source(path) || !is_data(path));
+    let is_test = |path: &String| tests_named::is_named(path) && (is_source(path) || !is_data(path));
     let may_run = |path: &&String| is_script(path) || with_commands.fit(path) || is_test(path);
     let files: BTreeSet<&String> = base.0.iter().filter(may_run).filter(|path| !reached.contains_key(*path)).collect();
     let mut found: Vec<&str> = reached.iter().flat_map(|(path, text)| used(text, path)).collect();
@@ -219,8 +219,11 @@ pub(super) fn of_section<'t>(tools: &'t BTreeSet<String>, finding: &str) -> Opti
 
 /// Whether a pattern of the table protects nothing but the configuration of these tools.
 pub(super) fn is_of(tools: &BTreeSet<String>, pattern: &str) -> bool {
-    let mut own = TOOLS.iter().filter(|tool| tool.globs.iter().flat_map(|glob| expanded(glob)).any(|it| it == pattern));
-    own.next().is_some_and(|tool| tools.contains(tool.name))
+    static OWNERS: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
+        let globs = TOOLS.iter().rev().flat_map(|tool| tool.globs.iter().map(move |glob| (tool.name, glob)));
+        globs.flat_map(|(name, glob)| expanded(glob).into_iter().map(move |pattern| (pattern, name))).collect()
+    });
+    OWNERS.get(pattern).is_some_and(|tool| tools.contains(*tool))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
 
-/// The pause between two looks at a page: each of them wakes four processes.
+/// The pause between two questions to a page.
 const TICK: Duration = Duration::from_millis(20);
 
 /// A browser; it is gone when it is dropped.
@@ -47,6 +47,7 @@ pub(crate) fn browser() -> Option<Browser> {
         "--disable-component-update",
         "--disable-extensions",
         "--disable-sync",
+        "--force-prefers-reduced-motion",
         "--no-first-run",
     ];
     let options = json!({ "args": args, "binary": program });
@@ -97,10 +98,16 @@ impl Drop for Browser {
 impl Browser {
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, value) = self.answer(method, path, body);
+        assert_eq!(status, 200, "{method} {path}: {value:#}");
+        value
+    }
+
+    /// The status and the value of the driver's answer.
+    fn answer(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let session = if self.session.is_empty() { String::new() } else { format!("/{}", self.session) };
         let (status, mut answer) = exchange(self.address, method, &format!("/session{session}{path}"), None, body);
-        assert_eq!(status, 200, "{method} {path}: {:#}", answer["value"]);
-        answer["value"].take()
+        (status, answer["value"].take())
     }
 
     /// Goes to an address.
@@ -145,7 +152,27 @@ impl Browser {
     /// Waits until an expression in the page is true.
     #[track_caller]
     pub(crate) fn until(&self, holds: &str) {
-        if !becomes_by(TICK, || self.js(&format!("return Boolean({holds})")) == json!(true)) {
+        // The page looks by itself, since each question from here wakes four processes. It does not look for ever: a page
+        // that is left meanwhile does not answer.
+        let script = format!(
+            "const [done] = arguments, begun = Date.now();
+            const look = () => {{
+                try {{
+                    if ({holds}) return done(true);
+                }} catch (error) {{
+                    return done(String(error));
+                }}
+                if (Date.now() - begun > 5000) return done(false);
+                setTimeout(look, 20);
+            }};
+            look();"
+        );
+        let body = json!({ "script": script, "args": [] });
+        let looks = || match self.answer("POST", "/execute/async", &body) {
+            (200, Value::String(error)) => panic!("{holds}: {error}"),
+            (_, said) => said == json!(true),
+        };
+        if !becomes_by(TICK, looks) {
             panic!("it never was so that {holds}:\n{}\n{:#?}", self.text("body"), self.console());
         }
     }
