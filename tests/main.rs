@@ -4,6 +4,9 @@
 #![expect(clippy::print_stdout, reason = "tests print what they skip and how much they try")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
+#[macro_use]
+mod support;
+
 mod architecture;
 mod attacks;
 mod batch;
@@ -21,5 +24,4 @@ mod queue;
 mod run;
 mod sandbox;
 mod server;
-mod support;
 mod wires;

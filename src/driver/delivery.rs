@@ -20,9 +20,10 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
+/// How long the last work of a run may go on by itself once the user wants it to stop. Then the programs that it
+/// runs are stopped, and what is left is the writing of small files, for which a slow disk has this much longer.
 const BY_ITSELF: Duration = Duration::from_secs(1);
-const HEEDED_WITHIN: Duration = Duration::from_millis(500);
+const HEEDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Said where the user's git is configured to sign.
 const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: nothing that is configured runs on the way; \

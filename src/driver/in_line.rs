@@ -19,11 +19,13 @@ impl Hands {
         if ready.ground.origin != self.settings.workspace || self.has_left() {
             return None;
         }
-        if let Err(fault) = write_whole(&self.run_dir.path().join(IN_LINE), &[]) {
-            return Some(format!("your installed dependencies are still as before: {}", chain(&fault)));
-        }
+        let marker = self.run_dir.path().join(IN_LINE);
+        let begins = || {
+            let made = write_whole(&marker, &[]);
+            made.map_err(|fault| format!("your installed dependencies are still as before: {}", chain(&fault)))
+        };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
-        match self.see_out(stop, gate.bring_in_line(&site, &tree, stop)).await {
+        match self.see_out(stop, gate.bring_in_line(&site, &tree, begins, stop)).await {
             Some(Ok(note)) => note,
             Some(Err(why)) => Some(why),
             None => Some("your installed dependencies are still as before: the run had to stop".to_owned()),

@@ -44,6 +44,7 @@ fn must_stand(ended: &Ended, expected: &[&str]) -> Value {
 
 #[test]
 fn a_gate_that_could_not_run_is_asked_again_and_one_that_said_no_is_not() {
+    long_test!();
     let model = Model::new([say("Done."), write("done", "1\n"), say("Done.")]);
     let broken = "steps: [{ name: a, run: no-such-program }]";
     let run = batch(&[]).lane("broken", broken).file("tasks/a.md", "---\nlane: broken\n---\nDo it, a.");
@@ -85,6 +86,7 @@ fn an_error_behind_a_verdict_is_not_given_again_and_its_run_is_paid_for() {
 
 #[test]
 fn what_a_run_has_cost_before_it_was_killed_counts_once_and_its_bound_is_that_of_now() {
+    long_test!();
     let dollar = 1_000_000;
     let model = Model::new([
         write("half", "1\n").using(dollar, 0),
@@ -108,6 +110,7 @@ fn what_a_run_has_cost_before_it_was_killed_counts_once_and_its_bound_is_that_of
 
 #[test]
 fn what_was_ended_by_its_runner_goes_on_and_what_a_person_has_stopped_begins_anew() {
+    long_test!();
     for (signal, code, runs) in [(Signal::TERM, 143, 1), (Signal::INT, 130, 2)] {
         let model = Model::new([write("half", "1\n"), hang(), write("done", "1\n"), say("Done.")]);
         let run = batch(&[]).file("tasks/a.md", "Do it.").anthropic(&model).committed();
@@ -128,6 +131,7 @@ fn what_was_ended_by_its_runner_goes_on_and_what_a_person_has_stopped_begins_ane
 
 #[test]
 fn by_another_model_what_was_interrupted_begins_anew() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), hang(), write("done", "1\n"), say("Done.")]);
     let running = batch(&[]).file("tasks/a.md", "Do it.").anthropic(&model).committed().start();
     model.wait_for(2);

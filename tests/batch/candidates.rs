@@ -118,6 +118,7 @@ fn all_of_them_have_the_money_of_one_task() {
 
 #[test]
 fn a_killed_race_goes_on_and_one_that_is_won_is_not_run_again() {
+    long_test!();
     let model = Model::new([hang(), hang(), write("done", "1\n"), write("done", "1\n"), say("Done.").always()]);
     let args = ["run", "task.md", "--run-key", "k", "--resume-or-start", "--json"];
     let running = race("candidates: 2").args(&args).anthropic(&model).committed().start();
@@ -230,6 +231,7 @@ fn of_beaten_ones_no_branch_stays_and_the_table_names_the_winner() {
 
 #[test]
 fn without_a_commit_the_winner_s_worktree_has_the_work_and_no_other_one_is_there() {
+    long_test!();
     for is_close in [false, true] {
         let run = race("candidates: [cassette/one.tape, cassette/two.tape]\ncommit: none");
         let meet = run.state().with_file_name("meet");

@@ -39,6 +39,7 @@ fn must_have_left_nothing(ended: &Ended) {
 
 #[test]
 fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
+    long_test!();
     let args =
         ["--model", "cassette/good.tape", "--model", "cassette/bad.tape", "--repeat", "2", "--jobs", "2", "--json"];
     let run = eval(&args).committed();
@@ -76,6 +77,7 @@ fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
 
 #[test]
 fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
+    long_test!();
     let low = eval(&["--model", "cassette/bad.tape", "--min-rate", "0.5"]).committed().run();
     low.must_exit(1);
     assert!(low.stderr.contains("2 of 2 runs judged, below 50.0 %: cassette/bad.tape"), "{}", low.story());
@@ -100,6 +102,7 @@ fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
 
 #[test]
 fn a_killed_evaluation_goes_on_and_repeats_nothing_that_is_judged() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done."), hang(), write("done", "1\n"), say("Done.")]);
     let args = ["eval", "tasks/a.md", "--repeat", "2", "-j1", "--json"];
     let running = eval(&[]).args(&args).anthropic(&model).committed().start();

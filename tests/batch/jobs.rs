@@ -173,6 +173,7 @@ fn all_runs_end_soon_after_a_signal_and_each_is_told_of() {
 
 #[test]
 fn a_killed_batch_goes_on_and_repeats_nothing_that_is_finished() {
+    long_test!();
     let model = Model::new([
         write("done", "1\n"),
         say("Done."),

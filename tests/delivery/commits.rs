@@ -116,6 +116,7 @@ fn a_repository_that_has_moved_meanwhile_is_left_alone_and_the_work_stays_verifi
 
 #[test]
 fn what_could_not_be_delivered_is_once_that_is_mended() {
+    long_test!();
     let commit = "git -c user.name=x -c user.email=x@localhost commit -q --allow-empty -m meanwhile";
     for again in [
         &["runs", "resume", "last"][..],
@@ -188,6 +189,7 @@ fn modes_and_links_are_as_they_were_judged() {
 
 #[test]
 fn a_crash_around_the_commit_leads_to_one_commit() {
+    long_test!();
     for place in ["deliver: begun", "deliver: done", "report: begun", "report: done"] {
         let model = working();
         let run = committing(&model).committed().env("FLEDGE_FAIL", &format!("abort:{place}#1")).run();

@@ -250,6 +250,7 @@ fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
 
 #[test]
 fn worktrees_and_rooms_have_the_name_of_the_projects_folder() {
+    long_test!();
     let named = "test \"$(basename \"$PWD\")\" = workspace";
     let lane = format!("steps: [{{ name: name, run: '{named}' }}]");
     for args in [

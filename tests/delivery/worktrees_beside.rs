@@ -40,6 +40,7 @@ fn five(place: &Path, model: &str, hangs: Option<Receiver<()>>) {
 
 #[test]
 fn four_processes_make_and_remove_theirs_at_once_and_the_one_that_is_killed_leaves_only_its_own() {
+    long_test!();
     let (tell, hangs) = channel();
     let model = Model::thinking(move |body, _| {
         let messages = body["messages"].as_array().unwrap();

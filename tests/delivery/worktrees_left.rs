@@ -102,6 +102,7 @@ const PLACES: [&str; 10] = [
 #[test]
 #[cfg(debug_assertions)]
 fn a_process_that_dies_while_a_worktree_is_made_or_removed_leaves_nothing_that_is_not_found() {
+    long_test!();
     let tried = |place: &str| {
         let model = Model::thinking(|body, _| {
             let done = body["messages"].as_array().is_some_and(|all| all.len() > 1);
@@ -129,6 +130,7 @@ fn a_process_that_dies_while_a_worktree_is_made_or_removed_leaves_nothing_that_i
 #[test]
 #[cfg(debug_assertions)]
 fn what_fails_while_a_worktree_is_made_or_removed_is_said_and_cleaned_up_later() {
+    long_test!();
     for place in ["worktree: filled", "worktree removal: aside", "worktree removal: forgotten"] {
         let model = working();
         let fledge = isolated(&model).arg("--sandbox=off").committed();
@@ -145,6 +147,7 @@ fn what_fails_while_a_worktree_is_made_or_removed_is_said_and_cleaned_up_later()
 
 #[test]
 fn one_after_the_other_they_leave_nothing_in_the_repository() {
+    long_test!();
     let model = Model::thinking(|_, _| (Some(say("There is nothing to do.")), 0));
     let fledge = isolated(&model).file("done", "").arg("--sandbox=off").committed();
     let mut run = fledge.run();

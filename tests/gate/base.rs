@@ -118,6 +118,7 @@ fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins(
 
 #[test]
 fn caches_of_tools_are_in_the_room_and_nothing_is_written_into_them() {
+    long_test!();
     if !Need::has_program("bwrap") {
         return Need::Sandbox.lacks("only behind bubblewrap are there layers over caches");
     }

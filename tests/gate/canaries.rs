@@ -39,6 +39,7 @@ impl Case<'_> {
 
 #[test]
 fn a_python_test_is_planted_as_a_method_where_the_base_has_methods() {
+    long_test!();
     if !Need::has_program("pytest") {
         return Need::Python.lacks("there is no pytest");
     }
@@ -54,6 +55,7 @@ fn a_python_test_is_planted_as_a_method_where_the_base_has_methods() {
 
 #[test]
 fn a_script_is_planted_with_the_assertions_of_node() {
+    long_test!();
     if !Need::has_program("node") {
         return Need::Node.lacks("there is no node");
     }
@@ -69,6 +71,7 @@ fn a_script_is_planted_with_the_assertions_of_node() {
 
 #[test]
 fn a_rust_test_is_planted_in_a_program_with_the_library_of_the_package() {
+    long_test!();
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -89,6 +92,7 @@ fn a_rust_test_is_planted_in_a_program_with_the_library_of_the_package() {
 
 #[test]
 fn a_test_of_cpp_is_planted_in_a_file_that_the_build_compiles() {
+    long_test!();
     if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
         return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
     }

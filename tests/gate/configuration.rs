@@ -131,6 +131,7 @@ fn what_a_killed_run_has_left_is_put_back_before_a_resume_reads_it() {
 
 #[test]
 fn what_a_killed_run_has_told_git_is_put_back_by_every_verb_that_may_ask_git() {
+    long_test!();
     let evil = "git config core.fsmonitor 'touch PWNED; false'; echo x >.git/hooks/pre-commit";
     for verb in [&["runs", "list"][..], &["runs", "show", "last"], &["doctor"], &["lanes", "run", "verify"]] {
         let model = Model::new([shell(evil), hang()]);

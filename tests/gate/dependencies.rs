@@ -23,6 +23,7 @@ fn a_room_has_what_is_installed_and_leaves_nothing_there() {
 
 #[test]
 fn what_the_agent_does_to_a_package_reaches_neither_the_room_nor_the_folder() {
+    long_test!();
     let attacks = [
         "echo true > node_modules/check/run",
         "rm -rf node_modules/* && mkdir node_modules/check && echo true > node_modules/check/run",

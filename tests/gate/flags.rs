@@ -190,6 +190,7 @@ fn without_a_base_a_step_that_passes_while_its_tests_failed_is_no_pass() {
 
 #[test]
 fn a_count_of_tests_that_the_work_does_not_explain_is_a_warning() {
+    long_test!();
     let lane = "steps: [{ name: test, run: 'cat *.count; test -f done' }]";
     for (count, explained, told) in [
         (

@@ -54,6 +54,7 @@ const GIT_RUNS: &str = "git runs it, for a hook or by its configuration";
 
 #[test]
 fn files_that_git_includes_or_runs_are_put_back() {
+    long_test!();
     let include: &[&str] = &["config", "include.path", "../gitconf"];
     let hooks: &[&str] = &["config", "core.hooksPath", "hk"];
     let monitor: &[&str] = &["config", "core.fsmonitor", "./dev/fs.sh"];

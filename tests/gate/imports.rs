@@ -14,6 +14,7 @@ const INSIDE: [&str; 3] = ["_frozen_importlib", "_frozen_importlib_external", "u
 
 #[test]
 fn every_module_that_a_runner_of_python_tries_to_import_is_in_the_table() {
+    long_test!();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gate/imports.py");
     let told = Command::new("python3").arg(script).output();
     let Some(told) = told.ok().filter(|told| told.status.success()) else {

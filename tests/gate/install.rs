@@ -178,6 +178,7 @@ fn a_package_that_takes_the_place_of_an_installed_program_is_refused() {
 
 #[test]
 fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
+    long_test!();
     let wrapper =
         "#!/bin/sh\ncat pom.xml >seen\ntouch ../ran 2>/dev/null\necho \"BUILD FAILURE of $(cat pom.xml)\"\nexit 1\n";
     let lane = "steps: [{ name: check, run: 'cat *.xml' }]";
@@ -200,6 +201,7 @@ fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
 
 #[test]
 fn a_requirement_that_is_a_folder_or_an_option_is_refused_before_anything_is_installed() {
+    long_test!();
     let python = "#!/bin/sh\ntouch ran; echo installed\n";
     for line in ["./pkg", "-e ./pkg", "--no-binary=six"] {
         let model =

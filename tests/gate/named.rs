@@ -46,6 +46,7 @@ fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named_though_as_many_run() {
 
 #[test]
 fn a_program_of_googletest_that_ends_before_its_tests_is_no_pass() {
+    long_test!();
     if !Need::has_program("g++") || !Path::new("/usr/include/gtest/gtest.h").is_file() {
         return Need::GoogleTest.lacks("there is no g++ with GoogleTest");
     }

@@ -161,6 +161,7 @@ fn what_is_not_committed_is_in_the_head_and_the_name_of_the_base_stays() {
 
 #[test]
 fn shallow_clones_and_borrowed_objects_are_described_as_by_hand() {
+    long_test!();
     let source = tagged(scene(""));
     let from = source.workspace();
     for kind in [&["--depth=2"][..], &["--shared"], &["--depth=1"]] {
@@ -244,6 +245,7 @@ fn what_an_earlier_base_had_beside_its_commits_is_not_in_the_rooms_of_a_later_on
 
 #[test]
 fn a_lane_that_writes_is_settled_whatever_it_did_to_the_repository_of_its_room() {
+    long_test!();
     let poison = "git config core.fsmonitor 'touch PWNED; false'; git config core.worktree /; echo '* filter=evil' >.git/info/attributes; \
         git config filter.evil.clean 'touch PWNED; cat'; mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch PWNED\\n' >.git/hooks/post-index-change; \
         chmod +x .git/hooks/*; echo formatted >src/a";

@@ -72,6 +72,7 @@ fn a_room_is_a_layer_with_just_the_tree_of_the_work() {
 
 #[test]
 fn tests_are_not_swapped_even_for_a_while() {
+    long_test!();
     let swaps = [
         "mv tests old && cp -R old tests && echo true > tests/check.sh",
         "mv tests/check.sh old; echo true > tests/check.sh",
@@ -102,6 +103,7 @@ const BEHIND_LANDLOCK: &[&str] = &[
 
 #[test]
 fn folders_of_tests_are_neither_moved_nor_closed_even_for_a_while() {
+    long_test!();
     if Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|it| it.success()) {
         changes_of_folders_are_seen(BEHIND_LANDLOCK);
     } else {
@@ -265,6 +267,7 @@ fn a_tree_that_failed_is_not_judged_until_it_passes() {
 
 #[test]
 fn a_wait_for_the_base_is_a_line_and_a_page_has_the_time_of_the_checks_that_ran() {
+    long_test!();
     let model = Model::new([shell("touch done"), say("Done."), say("Done, I say.")]);
     let lane = "steps: [{ name: test, run: sleep 3; test -f never }]";
     let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=1").arg("--summary=page.md").run();

@@ -22,6 +22,7 @@ fn project(model: &Model) -> Fledge {
 
 #[test]
 fn a_vendored_package_is_honest_work_if_go_makes_it_and_is_put_back_if_not() {
+    long_test!();
     if !Need::has_program("go") {
         return;
     }

@@ -137,6 +137,7 @@ async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_a
 
 #[tokio::test]
 async fn a_host_that_its_own_shell_has_stopped_is_waited_for_no_longer_than_its_command() {
+    long_test!();
     let Some(scene) = Scene::new().await else { return };
     scene.shell("true").await;
     let begun = Instant::now();

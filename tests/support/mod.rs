@@ -29,13 +29,22 @@ pub(crate) use schemas::{must_be_batch_report, must_be_eval_report};
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use pty::open_terminal;
 pub(crate) use requirements::Need;
-pub(crate) use sampling::{amount, dice, draw, is_whole, seed, wanted_rows};
+pub(crate) use sampling::{amount, dice, draw, is_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
 pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, until};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 
 use serde_json::Value;
 use std::io::Write as _;
+
+/// Ends a test that takes long at once, unless this run has drawn it.
+macro_rules! long_test {
+    () => {
+        if !$crate::support::is_drawn(concat!(module_path!(), ":", line!())) {
+            return;
+        }
+    };
+}
 
 /// Prints a line that the test harness does not hold back.
 pub(crate) fn note(line: &str) {

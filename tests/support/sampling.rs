@@ -3,6 +3,9 @@
 //! By default each run draws a part of each table by a seed and prints the seed.
 //! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries the rows of these names only.
+//!
+//! Of the tests that take longest a run draws one in three, too. All run where tests are asked for by
+//! name (`cargo test --test it gate::`), as CI does, and with `FLEDGE_TEST_ALL=1`.
 
 use super::{Dice, note};
 use std::collections::BTreeSet;
@@ -30,7 +33,7 @@ pub(crate) fn seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| {
         let given = std::env::var("FLEDGE_TEST_SEED").ok();
         let seed = given.map_or_else(by_chance, |seed| seed.parse().expect("FLEDGE_TEST_SEED is a whole number"));
-        note(&format!("this run draws its samples by FLEDGE_TEST_SEED={seed}"));
+        note(&format!("this run draws its samples, and one long test in three, by FLEDGE_TEST_SEED={seed}"));
         seed
     });
     *SEED
@@ -45,6 +48,32 @@ pub(crate) fn dice(table: &str) -> Dice {
     let mut hasher = DefaultHasher::new();
     table.hash(&mut hasher);
     Dice::new(seed() ^ hasher.finish())
+}
+
+/// Whether this run has drawn the long test at this place of the sources.
+pub(crate) fn is_drawn(place: &str) -> bool {
+    static ALL: LazyLock<bool> = LazyLock::new(|| is_whole() || are_named(std::env::args().skip(1)));
+    *ALL || dice(place).index(3) == 0
+}
+
+/// Whether the arguments of the test program ask for tests by name.
+fn are_named(args: impl Iterator<Item = String>) -> bool {
+    const WITH_VALUE: [&str; 6] = ["--skip", "--test-threads", "--format", "--color", "--logfile", "-Z"];
+    let mut is_value = false;
+    args.into_iter().any(|arg| {
+        let is_name = !is_value && !arg.starts_with('-');
+        is_value = WITH_VALUE.contains(&arg.as_str());
+        is_name
+    })
+}
+
+#[test]
+fn only_a_name_asks_for_all_long_tests() {
+    for (args, named) in
+        [("", false), ("--skip page -q", false), ("gate::", true), ("--test-threads 8 --exact gate::a", true)]
+    {
+        assert_eq!(are_named(args.split_whitespace().map(ToOwned::to_owned)), named, "{args}");
+    }
 }
 
 /// Draws `count` of these rows, in their order; in a run that tries everything, returns them all.

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 impl Gate {
     /// Installs what verified work needs into the folders of the workspace, by the commands that
-    /// the rooms of its checks used. Returns a note; `None` where the folders fit as they are.
+    /// the rooms of its checks used. `begins` is called before the first of them. Returns a note;
+    /// `None` where the folders fit as they are.
     ///
     /// # Errors
     /// The reason, with the command that is left to the user.
@@ -22,12 +23,14 @@ impl Gate {
         &self,
         site: &Site,
         tree: &TreeId,
+        begins: impl FnOnce() -> Result<(), String> + Send,
         stop: &CancellationToken,
     ) -> Result<Option<String>, String> {
         let commands = self.commands_in_line(site, tree, stop).await?;
         if commands.is_empty() {
             return Ok(None);
         }
+        begins()?;
         let told: Vec<String> = commands.iter().map(told).collect();
         let told = told.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;

@@ -42,6 +42,7 @@ impl Drop for Flicker {
 
 #[tokio::test]
 async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
+    long_test!();
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
     let scene = Scene::new();
     // Where nothing can be made behind the wall, as far as this user may make something there; and in the workspace.

@@ -49,6 +49,7 @@ async fn a_call_that_is_denied_is_not_run_and_the_model_hears_why() {
 
 #[tokio::test]
 async fn questions_of_different_runs_do_not_wait_for_each_other() {
+    long_test!();
     let model = Model::new([shell("echo 1 > done"), shell("echo 1 > done"), say("Done."), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn all_who_follow_many_runs_hear_all_and_a_slow_one_holds_nobody_up() {
+    long_test!();
     let count: usize = amount(10, 200);
     let text: String = (0..200).map(|word| format!("word{word} ")).collect();
     let model = Model::thinking(move |body, number| {

@@ -24,6 +24,7 @@ fn once() -> Model {
 
 #[tokio::test]
 async fn servers_killed_under_load_lose_no_run_and_do_none_twice() {
+    long_test!();
     let (runs, kills) = (amount(8, 48), amount(2, 12));
     let mut dice = dice("servers killed");
     let model = once();

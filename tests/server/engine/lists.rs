@@ -11,6 +11,7 @@ fn titles(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_are() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("Done."), say("I give up."), hang()]);
     let site = Site::with(&model);
     let server = site.serve(&["--max-runs", "1", "--grace", "1s"]);

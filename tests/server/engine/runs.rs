@@ -130,6 +130,7 @@ async fn files_that_are_no_artifacts_are_not_given_out() {
 
 #[tokio::test]
 async fn large_files_are_given_out_whole_and_few_at_once_whoever_reads_slowly() {
+    long_test!();
     const BYTES: usize = 32 * 1024 * 1024;
     let model = Model::new([write("done", "1\n"), say("It is done.")]);
     let site = Site::with(&model);

@@ -27,6 +27,7 @@ fn a_link_lets_a_browser_in_once_and_its_session_outlives_the_server() {
 
 #[test]
 fn our_own_page_may_end_its_session() {
+    long_test!();
     let place = Place::new();
     let server = place.serve(&[]);
     let (host, cookie) = (server.address, server.enter(&server.code).cookie());

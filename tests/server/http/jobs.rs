@@ -90,6 +90,7 @@ fn a_scheduled_task_that_cannot_be_run_fails_by_itself_and_its_monitor_says_so()
 
 #[test]
 fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
+    long_test!();
     let place = Place::new();
     let server = place.serve(&[]);
     let made = send(

@@ -5,6 +5,7 @@ use crate::support::{Model, say, write};
 
 #[test]
 fn a_task_with_mistakes_is_told_line_by_line_and_a_good_one_begins() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([write("done", "yes\n"), say("Done.")])) else { return };
     browser.click(".top a", "New run");
     browser.until("document.querySelector('[name=task]')");
@@ -28,6 +29,7 @@ fn a_task_with_mistakes_is_told_line_by_line_and_a_good_one_begins() {
 
 #[test]
 fn a_task_of_the_workspace_is_begun_by_its_path_and_none_from_elsewhere() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([write("done", "yes\n"), say("Done.")])) else { return };
     place.file("make.md", "---\nparams: { what: { required: true } }\n---\n# Make {{ what }}\n");
     browser.go(&place.page("#/new"));

@@ -7,6 +7,7 @@ const EVIL: &str = "<img src=x onerror='window.hacked=1'><script>window.hacked=2
 
 #[test]
 fn markup_in_titles_texts_arguments_and_output_stays_text_and_what_hides_is_shown() {
+    long_test!();
     let printed = "printf '%s' \"<b id=evil>bold</b>\" | tee done; printf '\\033[31mred\\n'";
     let model = Model::new([
         shell(printed).saying(&format!("{EVIL} \u{202e}turned\u{200b}")),
@@ -32,6 +33,7 @@ fn markup_in_titles_texts_arguments_and_output_stays_text_and_what_hides_is_show
 
 #[test]
 fn the_page_runs_no_script_but_its_own() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([])) else { return };
     // Each way that a script could come in from is shut by the policy: some ways throw, the others say so and do nothing.
     browser.js(

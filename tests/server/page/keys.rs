@@ -25,6 +25,7 @@ fn tab_to(browser: &Browser, text: &str) {
 
 #[test]
 fn a_run_is_found_looked_at_and_approved_without_a_mouse() {
+    long_test!();
     let model = Model::new([shell("echo one"), write("done", "yes\n"), say("Done.")]);
     let Some((place, browser)) = Place::open(model) else { return };
     place.begin("---\napprove: { ask: [shell-exec] }\n---\n# Make the file `done`");
@@ -48,6 +49,7 @@ fn a_run_is_found_looked_at_and_approved_without_a_mouse() {
 
 #[test]
 fn every_view_has_its_landmarks_one_heading_and_a_name_for_each_thing_to_use() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([])) else { return };
     for view in ["#/runs", "#/waiting", "#/jobs", "#/monitors", "#/new", "#/nothing"] {
         browser.go(&place.page(view));

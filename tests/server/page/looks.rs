@@ -53,6 +53,7 @@ fn must_fit(browser: &Browser, view: &str) {
 
 #[test]
 fn every_view_fits_a_phone_and_can_be_read_in_light_and_dark() {
+    long_test!();
     let long = "x".repeat(400);
     let model = Model::new([
         shell(&format!("echo {long}; false")).saying(&format!("Look: {long}")),

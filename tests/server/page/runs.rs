@@ -16,6 +16,7 @@ fn working() -> Model {
 
 #[test]
 fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
+    long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     browser.until_text("main", "No run yet.");
     place.begin("# Make the first file");
@@ -39,6 +40,7 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
 /// Browsers allow a server six connections for all tabs: who would listen in each of them could not ask for anything in the seventh.
 #[test]
 fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_listens_is_closed() {
+    long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     browser.until_text("main", "No run yet.");
     let mut tabs = vec![browser.this_tab()];
@@ -62,6 +64,7 @@ fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_liste
 
 #[test]
 fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_of_its_own() {
+    long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     let id = place.begin("# Make the file `done`");
     browser.until_text(".runs", "verified");
@@ -92,6 +95,7 @@ fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_
 
 #[test]
 fn ten_thousand_runs_are_listed_at_once_and_paged_through_to_the_oldest() {
+    long_test!();
     let Some((place, browser)) = Place::open(working()) else { return };
     place.begin("# The oldest run");
     browser.until_text(".runs", "verified");

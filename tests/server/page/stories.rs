@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 
 #[test]
 fn a_run_is_seen_as_it_happens_and_its_end_too() {
+    long_test!();
     let (go, wait) = channel();
     let model = Model::thinking(move |_, count| match count {
         1 => (Some(write("done", "yes\n").saying("First I make the file.")), count),
@@ -45,6 +46,7 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
 
 #[test]
 fn what_a_sub_agent_does_is_told_as_its_own_also_to_who_reads_it_later() {
+    long_test!();
     let spawn = call("subagent-spawn", json!({ "task": "Make the file `done`.", "title": "The maker" }));
     let (go, wait) = channel();
     let model = Model::thinking(move |_, count| match count {
@@ -94,6 +96,7 @@ fn what_a_sub_agent_does_is_told_as_its_own_also_to_who_reads_it_later() {
 
 #[test]
 fn who_comes_late_reads_what_was_said_before() {
+    long_test!();
     let model = Model::new([
         write("done", "yes\n").saying("First I make the file."),
         say("Then I think aloud, and on and on").hanging(),
@@ -110,6 +113,7 @@ fn who_comes_late_reads_what_was_said_before() {
 
 #[test]
 fn a_run_is_cancelled_once_that_is_confirmed() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([say("This takes long, and on and on").hanging()])) else {
         return;
     };
@@ -129,6 +133,7 @@ fn a_run_is_cancelled_once_that_is_confirmed() {
 
 #[test]
 fn what_a_run_asks_is_answered_on_the_page_with_yes_and_with_no_and_why() {
+    long_test!();
     let model = Model::new([shell("echo one > one"), shell("echo two > two"), write("done", "yes\n"), say("Done.")]);
     let Some((place, browser)) = Place::open(model) else { return };
     let id = place.begin("---\napprove: { ask: [shell-exec] }\n---\n# Make the file `done`");
@@ -156,6 +161,7 @@ fn what_a_run_asks_is_answered_on_the_page_with_yes_and_with_no_and_why() {
 
 #[test]
 fn a_lost_connection_is_seen_and_the_story_goes_on_when_the_server_is_back() {
+    long_test!();
     let model = Model::new([
         write("done", "yes\n").saying("First I make the file."),
         say("Cut off in the middle of it").hanging(),

@@ -6,6 +6,7 @@ use serde_json::json;
 
 #[test]
 fn a_monitor_shows_its_health_and_what_was_heard_as_a_strip_of_different_forms() {
+    long_test!();
     let Some((place, browser)) = Place::open(Model::new([])) else { return };
     browser.click(".top a", "Monitors");
     browser.until_text("main", "There are none.");
@@ -40,6 +41,7 @@ fn a_monitor_shows_its_health_and_what_was_heard_as_a_strip_of_different_forms()
 
 #[test]
 fn jobs_are_listed_with_their_next_time_and_run_when_they_are_asked_to() {
+    long_test!();
     let model = Model::new([write("done", "yes\n"), say("Done.")]);
     let Some((place, browser)) = Place::open(model) else { return };
     browser.click(".top a", "Jobs");
