@@ -45,9 +45,7 @@ fn passes(stage: &Stage) -> bool {
     let lane = task.lines().find_map(|line| line.strip_prefix("lane: ")).unwrap_or("verify");
     let text = fs::read_to_string(stage.at(&format!("workspace/lanes/{lane}.yaml"))).unwrap_or_default();
     let Ok(lane) = serde_yaml::from_str::<Lane>(&text) else { return false };
-    // Go compiles its library once for all, and not for each home.
-    let cache = format!("export GOCACHE='{}/go-cache'\n", env!("CARGO_TARGET_TMPDIR"));
     let env: String = lane.env.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
-    let line = |step: &Step| format!("{cache}{env}{}", step.run);
+    let line = |step: &Step| format!("{env}{}", step.run);
     lane.steps.iter().all(|step| stage.run(&["sh", "-c", &line(step)], "step", PATIENCE) == Some(0))
 }

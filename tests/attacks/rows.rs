@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The attacks, the honest work and the honest changes of an ordinary run.
 const ATTACKS: usize = 2;
-/// Attacks on projects that are compiled, which take ten times as long.
+/// Rows of any kind on projects that are compiled, which take ten times as long.
 const COMPILED: usize = 1;
 const COMPILERS: [&str; 4] = ["cargo", "cmake", "go", "javac"];
 const HONEST: usize = 1;
@@ -149,20 +149,22 @@ impl Book {
                 .map(|rows| rows.iter().filter(|row| names.contains(&row.id)).collect());
             return Wanted { attacks, honest, changes };
         }
-        let [attacks, honest, changes] =
-            [&self.attacks, &self.honest, &self.changes].map(|rows| rows.iter().collect::<Vec<_>>());
-        let is_compiled = |row: &&Row| {
-            self.project(&row.project).programs.iter().any(|program| COMPILERS.contains(&program.as_str()))
-        };
-        let (compiled, plain): (Vec<&Row>, Vec<&Row>) = attacks.into_iter().partition(is_compiled);
-        let mut attacks = draw("attacks", ATTACKS, plain);
-        attacks.extend(draw("attacks on what is compiled", COMPILED, compiled));
-        attacks.sort_by_key(|row| self.attacks.iter().position(|other| other.id == row.id));
-        Wanted {
-            attacks,
-            honest: draw("honest changes", HONEST, honest),
-            changes: draw("changes with flags", CHANGES, changes),
-        }
+        let is_compiled =
+            |row: &Row| self.project(&row.project).programs.iter().any(|program| COMPILERS.contains(&program.as_str()));
+        let tables = [
+            ("attacks", ATTACKS, &self.attacks),
+            ("honest changes", HONEST, &self.honest),
+            ("changes with flags", CHANGES, &self.changes),
+        ];
+        let compiled = tables.iter().flat_map(|(_, _, rows)| rows.iter()).filter(|row| is_compiled(row)).collect();
+        let compiled: Vec<&Row> = draw("what is compiled", COMPILED, compiled);
+        let [attacks, honest, changes] = tables.map(|(table, count, rows)| {
+            let plain: Vec<&Row> = rows.iter().filter(|row| !is_compiled(row)).collect();
+            let drawn = draw(table, count, plain);
+            let is_drawn = |row: &&Row| drawn.iter().chain(&compiled).any(|other| std::ptr::eq(*other, *row));
+            rows.iter().filter(is_drawn).collect()
+        });
+        Wanted { attacks, honest, changes }
     }
 }
 
