@@ -37,27 +37,34 @@ async fn stopped_after(events: usize, home: &Path, state: &str, cassette: &str) 
 
 #[tokio::test]
 async fn wherever_a_run_is_ended_from_outside_it_goes_on_and_repeats_nothing_that_may_have_changed_something() {
-    for cassette in [LOOK_AND_WRITE, WITH_SUB_AGENT] {
-        let (home, mut stopped) = (tempfile::tempdir().unwrap(), 0);
-        let home = home.path();
-        for events in 0.. {
-            let state = format!("state-{events}");
-            let _it_may_be_gone = fs::remove_file(home.join("tree/log"));
-            let first = stopped_after(events, home, &state, cassette).await;
-            if first.reason == Reason::Skipped && first.stopped_by.is_none() {
-                break; // there are no more events
-            }
-            stopped += usize::from(first.cancelled);
-            let mut again = agent_of(home, &state, cassette);
-            let result = again.resume(&first.run).await.unwrap();
-            assert_eq!(result.reason, Reason::Skipped, "after {events}");
-            assert!(result.usage.requests >= first.usage.requests, "after {events}");
-            assert!(fs::read_to_string(home.join("tree/log")).unwrap_or_default().lines().count() <= 1);
-            assert_eq!(replay(&store(home, &state), &first.run).unwrap().difference, None, "after {events}");
-            assert_eq!(again.resume(&first.run).await.unwrap(), result, "resumed again, after {events}");
+    goes_on_wherever_it_is_ended(LOOK_AND_WRITE).await;
+}
+
+#[tokio::test]
+async fn wherever_a_run_with_a_sub_agent_is_ended_from_outside_it_goes_on_and_repeats_nothing_either() {
+    goes_on_wherever_it_is_ended(WITH_SUB_AGENT).await;
+}
+
+async fn goes_on_wherever_it_is_ended(cassette: &str) {
+    let (home, mut stopped) = (tempfile::tempdir().unwrap(), 0);
+    let home = home.path();
+    for events in 0.. {
+        let state = format!("state-{events}");
+        let _it_may_be_gone = fs::remove_file(home.join("tree/log"));
+        let first = stopped_after(events, home, &state, cassette).await;
+        if first.reason == Reason::Skipped && first.stopped_by.is_none() {
+            break; // there are no more events
         }
-        assert!(stopped > 5, "{stopped}");
+        stopped += usize::from(first.cancelled);
+        let mut again = agent_of(home, &state, cassette);
+        let result = again.resume(&first.run).await.unwrap();
+        assert_eq!(result.reason, Reason::Skipped, "after {events}");
+        assert!(result.usage.requests >= first.usage.requests, "after {events}");
+        assert!(fs::read_to_string(home.join("tree/log")).unwrap_or_default().lines().count() <= 1);
+        assert_eq!(replay(&store(home, &state), &first.run).unwrap().difference, None, "after {events}");
+        assert_eq!(again.resume(&first.run).await.unwrap(), result, "resumed again, after {events}");
     }
+    assert!(stopped > 5, "{stopped}");
 }
 
 #[tokio::test]

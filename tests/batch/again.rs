@@ -62,6 +62,7 @@ fn a_gate_that_could_not_run_is_asked_again_and_one_that_said_no_is_not() {
 
 #[test]
 fn an_error_behind_a_verdict_is_not_given_again_and_its_run_is_paid_for() {
+    long_test!();
     let dollar = 1_000_000;
     let model = Model::new([
         say("Done.").using(dollar, 0), // the gate says no

@@ -36,6 +36,7 @@ fn branches(ended: &Ended) -> Vec<String> {
 
 #[test]
 fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_call() {
+    long_test!();
     let number = unique();
     let (slept, mut asked) = (number.clone(), 0);
     let model = Model::thinking(move |_, count| {
@@ -148,6 +149,7 @@ fn a_signal_ends_all_of_them() {
 
 #[test]
 fn a_task_of_a_batch_goes_on_from_the_work_of_the_winner() {
+    long_test!();
     let both = "steps:\n  - { name: both, run: test -f done && test -f more }\n";
     let front = |rest: &str| format!("---\nmax_retries: 0\n{rest}\n---\nMake it.\n");
     let run = Fledge::new().args(&["run", "tasks", "--json", "-j2"]).lane("verify", &needs("done")).lane("both", both);

@@ -56,6 +56,7 @@ fn must_stand(ended: &Ended, expected: &[(&str, &str)]) -> Value {
 
 #[test]
 fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
+    long_test!();
     let run = with(batch(&["tasks", "--jobs", "1"]), "a", "", &writes("done"));
     let run = with(run, "b", "", &writes("other"));
     let run = with(run, "c", "needs: [b]", &writes("done")).committed();
@@ -89,6 +90,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
 
 #[test]
 fn a_job_that_passed_by_exit_codes_alone_is_marked_and_one_whose_tests_were_counted_is_not() {
+    long_test!();
     let counted = "steps:\n  - { name: test, run: 'test -f done && echo 3 passed in 0.1s' }\n";
     let run = batch(&["tasks", "--jobs", "1"]).lane("counted", counted);
     let run = with(with(run, "a", "lane: counted", &writes("done")), "b", "", &writes("done")).committed();
@@ -111,6 +113,7 @@ fn a_job_that_passed_by_exit_codes_alone_is_marked_and_one_whose_tests_were_coun
 
 #[test]
 fn a_job_goes_on_from_the_work_of_the_one_that_it_needs() {
+    long_test!();
     let both = "steps:\n  - { name: both, run: test -f done && test -f more }\n";
     let run = with(batch(&["tasks/*.md", "--jobs", "4", "--json"]), "z", "", &writes("done"));
     let run = with(run, "a", "needs: [z]\nlane: both", &writes("more")).lane("both", both).committed();
@@ -133,6 +136,7 @@ fn the_first_failure_ends_the_others_where_that_is_asked_for() {
 
 #[test]
 fn a_run_that_ended_in_an_error_is_tried_again_and_what_the_gate_said_is_not() {
+    long_test!();
     let model = Model::new([status(401), write("done", "1\n"), say("Done."), say("Done.")]);
     let run = batch(&["tasks", "-j1", "--retries", "2", "--retry-delay", "1s", "--isolation", "in-place", "--json"]);
     let run = run
@@ -149,6 +153,7 @@ fn a_run_that_ended_in_an_error_is_tried_again_and_what_the_gate_said_is_not() {
 
 #[test]
 fn all_runs_end_soon_after_a_signal_and_each_is_told_of() {
+    long_test!();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut run = batch(&["tasks", "--jobs", "3", "--json"]);
         for name in ["a", "b", "c", "d"] {
@@ -246,6 +251,7 @@ fn whatever_is_wrong_with_any_task_is_said_before_anything_runs() {
 
 #[test]
 fn a_batch_file_has_tasks_values_and_repositories() {
+    long_test!();
     let file = "tasks: [tasks/*.md]\nmatrix:\n  file: [one, two]\n  exclude: [{ file: two, repository: right }]\n\
         repositories: [../left, { path: ../right, base: old }]\ndefaults: { max_retries: 0 }\njobs: 3\n";
     let task = "---\nmodel: cassette/any.tape\nparams: { file: { required: true } }\n---\n# Make {{ file }}\n";
@@ -282,6 +288,7 @@ fn a_batch_file_has_tasks_values_and_repositories() {
 
 #[test]
 fn one_by_one_jobs_may_work_in_the_checkout_itself() {
+    long_test!();
     let run = with(batch(&["tasks", "--isolation", "in-place", "--json"]), "a", "", &writes("done"));
     let run = with(run, "b", "lane: both", &writes("more"));
     let run = run.lane("both", "steps:\n  - { name: both, run: test -f done && test -f more }\n").committed();
@@ -296,6 +303,7 @@ fn one_by_one_jobs_may_work_in_the_checkout_itself() {
 
 #[test]
 fn where_only_errors_are_wanted_there_is_a_line_for_each_job_that_failed() {
+    long_test!();
     let run = with(batch(&["tasks", "-j1", "-q"]), "a", "", &writes("done"));
     let run = with(with(run, "b", "", &writes("other")), "c", "needs: [b]", &writes("done"));
     let ended = run.committed().run();
@@ -308,6 +316,7 @@ fn where_only_errors_are_wanted_there_is_a_line_for_each_job_that_failed() {
 
 #[test]
 fn a_warning_that_several_jobs_have_is_told_once_with_their_number() {
+    long_test!();
     let run = with(batch(&["tasks", "-j1", "--lanes-from", "main"]), "a", "", &writes("done"));
     let run = with(with(run, "b", "", &writes("done")), "c", "", &writes("done")).committed();
     let ended = run.run();
@@ -318,6 +327,7 @@ fn a_warning_that_several_jobs_have_is_told_once_with_their_number() {
 
 #[test]
 fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that_lists_them() {
+    long_test!();
     let file = "tasks: [tasks/a.md]\nrepositories: [., ../other folder]\ndefaults: { max_retries: 0 }\njobs: 1\n";
     let run = with(batch(&["batch.yaml"]), "a", "", &writes("other")).file("batch.yaml", file).committed();
     let other = run.workspace().parent().unwrap().join("other folder");

@@ -53,6 +53,7 @@ fn a_checkout_with_other_work_is_left_alone() {
 
 #[test]
 fn a_branch_is_made_or_moved_and_the_files_stay() {
+    long_test!();
     let run = put_away();
     let (made, run) = data(run, &["apply", "last", "--branch=fix", "--json"]);
     let head = run.git(&["rev-parse", "main"]);
@@ -106,6 +107,7 @@ fn verified_work_that_could_not_be_committed_is_brought_onto_a_branch_from_where
 
 #[test]
 fn what_was_not_verified_or_is_not_whole_is_applied_nowhere() {
+    long_test!();
     let model = Model::new([say("No.")]);
     let run = Fledge::simple(&model).arg("--max-retries=0").run().again(&["apply", "last"]).run();
     run.must_exit(1);

@@ -142,6 +142,7 @@ fn what_could_not_be_delivered_is_once_that_is_mended() {
 
 #[test]
 fn ordinary_checkouts_of_ci_are_committed_in() {
+    long_test!();
     let upstream = Fledge::new().file("a", "1\n").committed().file("b", "2\n");
     let upstream = upstream.git(&["add", "-A"]).git(&["commit", "-qm", "second"]);
     let url = format!("file://{}", upstream.workspace().display());
@@ -254,6 +255,7 @@ fn a_patch_gives_the_verified_tree_wherever_the_base_is() {
 
 #[test]
 fn a_patch_of_a_folder_applies_at_the_top_and_there_is_none_of_what_is_not_verified() {
+    long_test!();
     let model = working();
     let fledge = Fledge::simple(&model).file("p/lanes/verify.yaml", crate::support::needs("done"));
     let run = fledge.committed().arg("-Cp").arg("--patch=../out.patch").run();

@@ -50,6 +50,7 @@ fn base_candidate_and_now_are_compared() {
 
 #[test]
 fn undo_brings_the_base_back_and_undo_of_that_the_work() {
+    long_test!();
     let run = verified();
     let tree = run.report()["tree"].clone();
     let (undone, run) = data(run, &["runs", "undo", "--json"]);
@@ -84,6 +85,7 @@ fn what_was_changed_after_the_run_is_undone_only_by_force_and_is_not_lost() {
 
 #[test]
 fn what_a_run_left_that_was_not_verified_is_kept_too() {
+    long_test!();
     let cases = [
         (vec![write("half", "1\n"), say("Done.")], "--max-retries=0", 1),
         (vec![write("half", "1\n"), write("half2", "1\n")], "--no-memory", 3), // the model has no more to say

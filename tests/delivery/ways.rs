@@ -46,6 +46,7 @@ fn a_patch_that_cannot_be_is_refused_for_nothing() {
 
 #[test]
 fn what_the_user_has_under_way_is_not_committed_with_one_parent() {
+    long_test!();
     let me = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
     let with = |args: &[&'static str]| [me.as_slice(), args].concat();
     for (begin, what) in [

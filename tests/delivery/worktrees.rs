@@ -126,6 +126,7 @@ fn where_nothing_was_changed_nothing_is_left() {
 
 #[test]
 fn a_worktree_is_made_from_any_commit_in_any_kind_of_checkout() {
+    long_test!();
     // A detached head, an older commit.
     let model = working();
     let run = isolated(&model).file("one", "").committed().file("two", "").git(&["add", "-A"]);
@@ -220,6 +221,7 @@ fn a_killed_run_goes_on_in_its_worktree() {
 
 #[test]
 fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
+    long_test!();
     let attack = |folder: &str| {
         format!(
             "for d in {folder}/workspace {folder}/workspace/.git {folder}/workspace/.git/hooks {folder}/state/*/worktrees/* \

@@ -18,6 +18,7 @@ fn listed(run: &Ended) -> Vec<(String, String)> {
 
 #[test]
 fn what_runs_have_left_is_listed_and_only_what_is_safe_is_removed() {
+    long_test!();
     let run = Fledge::new().args(&["worktrees", "list"]).run();
     run.must_exit(0);
     assert!(run.stderr.contains("has left a worktree"), "{}", run.story());

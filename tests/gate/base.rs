@@ -56,6 +56,7 @@ fn a_runner_that_finds_no_test_is_no_pass_whatever_the_base_has() {
 
 #[test]
 fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
+    long_test!();
     let counted = tempfile::tempdir().unwrap();
     let file = counted.path().join("runs");
     let lane = format!("steps:\n  - {{ name: count, run: 'echo x >>{}; test -f done' }}\n", file.display());
@@ -91,6 +92,7 @@ fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
 
 #[test]
 fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins() {
+    long_test!();
     let counted = tempfile::tempdir().unwrap();
     let file = counted.path().join("starts");
     // As cargo does: what it has made is left in `target`, and what is there is not made again.

@@ -39,6 +39,7 @@ fn must_be_put_back(ended: &Ended, is_reported: bool) {
 
 #[test]
 fn configuration_that_an_agent_writes_is_put_back_whatever_ends_the_run() {
+    long_test!();
     for (args, rest, code) in [
         (&["--no-verify"][..], say("Done."), 0),
         (&[], nothing().always(), 3),

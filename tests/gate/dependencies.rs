@@ -13,6 +13,7 @@ fn project(model: &Model, lane: &str) -> Fledge {
 
 #[test]
 fn a_room_has_what_is_installed_and_leaves_nothing_there() {
+    long_test!();
     for sandbox in ["auto", "off"] {
         let model = Model::new([shell("echo right > answer"), say("Done.")]);
         let ended = project(&model, LANE).arg(&format!("--sandbox={sandbox}")).run();

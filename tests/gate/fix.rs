@@ -17,6 +17,7 @@ fn first(ended: &Ended) -> String {
 
 #[test]
 fn a_gate_that_passes_is_all_there_is_to_it_without_a_model_or_a_key() {
+    long_test!();
     for args in [&["fix"][..], &["fix", "--model", "anthropic/claude-sonnet-4-5"], &["fix", "--model", "nobodys"]] {
         let ended = Fledge::new().args(args).lane("verify", LANE).file("sum", "3\n").run();
         let report = ended.must_be(0, "verified");
@@ -34,6 +35,7 @@ fn a_gate_that_passes_is_all_there_is_to_it_without_a_model_or_a_key() {
 
 #[test]
 fn a_green_that_is_known_is_judged_anew_with_the_ignored_files_of_today() {
+    long_test!();
     let lane = "include_ignored: [.env]\nsteps: [{ name: env, run: grep -q good .env }]";
     let place = Fledge::new().args(&["fix"]).lane("verify", lane).file(".gitignore", ".env\n").file(".env", "good\n");
     let green = place.run();
@@ -50,6 +52,7 @@ fn a_green_that_is_known_is_judged_anew_with_the_ignored_files_of_today() {
 
 #[test]
 fn what_a_lane_mends_is_brought_into_the_work_and_may_become_the_commit() {
+    long_test!();
     let lane = "writes: true\nsteps: [{ name: fmt, run: echo 3 | tee s?m }]";
     let fix = Fledge::new().args(&["fix", "--commit=on-success"]).lane("verify", lane).file("sum", "4\n").committed();
     let ended = fix.run();
@@ -72,6 +75,7 @@ fn a_pass_at_the_second_try_is_none_where_the_lane_says_so() {
 
 #[test]
 fn lanes_that_only_the_gate_knows_judge_what_is_there_too() {
+    long_test!();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hidden.yaml"), "steps: [{ run: grep -q 3 sum }]").unwrap();
     let holdout = format!("--holdout={}", folder.path().display());
@@ -168,6 +172,7 @@ fn it_has_the_lanes_that_are_named_and_the_options_of_a_run() {
 
 #[test]
 fn a_fix_that_was_continued_does_what_it_is_told_then() {
+    long_test!();
     let model = Model::new([write("sum", "3\n"), say("Done."), write("more", ""), say("More.")]);
     let fixed = fix(&model).run();
     fixed.must_be(0, "verified");

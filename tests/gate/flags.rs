@@ -52,6 +52,7 @@ fn a_path_is_protected_beside_those_of_the_task() {
 
 #[test]
 fn failures_that_are_all_the_same_end_the_run_early_where_that_is_said() {
+    long_test!();
     let model = || Model::new([say("Done.").always()]);
     let (by_flag, by_key, off) = (model(), model(), model());
     let stuck = Fledge::simple(&by_flag).arg("--stuck-after=2").run();
@@ -103,6 +104,7 @@ fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
 
 #[test]
 fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
+    long_test!();
     let model = || Model::new([write("done", ""), say("Done.")]);
     let (counted, compared, bare, inside) = (model(), model(), model(), model());
     let tests = format!(

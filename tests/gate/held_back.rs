@@ -5,6 +5,7 @@ use serde_json::json;
 
 #[test]
 fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
+    long_test!();
     let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done."), say("As it was, then.")]);
     let ended = Fledge::simple(&model).file("tests/a_test.sh", "true\n").run();
     let report = ended.must_be(0, "verified");
@@ -26,6 +27,7 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
 
 #[test]
 fn hooks_of_git_are_put_back_wherever_the_configuration_leads_to_them() {
+    long_test!();
     let hook = "#!/bin/sh\ntrue\n";
     let run = |included: bool| {
         let model = Model::new([shell("touch done; echo evil >> tools/git/pre-commit"), say("Done."), say("Well.")]);
@@ -133,6 +135,7 @@ fn a_run_that_ends_for_a_new_file_names_the_flag_that_lets_it_through() {
 
 #[test]
 fn a_change_to_a_src_layout_passes_with_the_flag_that_the_message_names() {
+    long_test!();
     let manifest = "[project]\nname = \"calc\"\nversion = \"0.1.0\"\n";
     let change = "mkdir src; mv calc.py src/; printf '[tool.pytest.ini_options]\\npythonpath = [\"src\"]\\n' >>pyproject.toml; touch done";
     let files = |model: &Model| {
@@ -178,6 +181,7 @@ fn work_that_would_run_later_is_put_back_also_where_git_ignores_it() {
 
 #[test]
 fn a_run_without_what_the_task_asks_for_is_not_verified() {
+    long_test!();
     let change = "printf 'fmt: ; true\\n' >>Makefile; touch done notes";
     let runs = |task: &str| {
         let model = Model::new([shell(change), say("Done."), say("Well.")]);
@@ -225,6 +229,7 @@ fn tests(names: &[&str]) -> String {
 
 #[test]
 fn tests_that_an_opened_file_has_no_more_are_a_warning_and_others_are_missed() {
+    long_test!();
     let run = |flag: Option<&str>| {
         let less = tests(&["adds", "halves"]);
         let model = Model::new([shell(&format!("printf '{less}' > results/t.xml")), say("Done."), say("Well.")]);

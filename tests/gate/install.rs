@@ -46,6 +46,7 @@ fn adds(name: &str) -> String {
 
 #[test]
 fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pass() {
+    long_test!();
     for sandbox in ["auto", "off"] {
         let model = Model::new([shell(&adds("new")), say("Done.")]);
         let (_tools, place) = project(&model);
@@ -134,6 +135,7 @@ fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
 
 #[test]
 fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
+    long_test!();
     // Cargo itself, with packages that lie in the project: nothing is fetched.
     let tools = std::path::Path::new(env!("CARGO")).parent().unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
@@ -244,6 +246,7 @@ fn a_manifest_that_no_installer_runs_is_named_beside_the_command_that_ran() {
 
 #[test]
 fn an_installation_for_hold_out_checks_alone_is_not_told_to_the_model() {
+    long_test!();
     for (code, fails) in [(0, false), (1, true)] {
         let model = Model::new([
             shell("touch done; sed -i 's/= .*/= [\"rich\"]/' pyproject.toml"),

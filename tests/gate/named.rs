@@ -30,6 +30,7 @@ fn must_miss(ended: &Ended, tests: &str) {
 
 #[test]
 fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named_though_as_many_run() {
+    long_test!();
     if !Need::has_program("ctest") {
         return Need::Cmake.lacks("there is no cmake");
     }
@@ -93,6 +94,7 @@ fn the_reports_of_maven_name_tests_without_configuration_and_without_a_line_of_o
 
 #[test]
 fn a_report_in_a_folder_that_is_kept_between_rooms_is_found() {
+    long_test!();
     let test = "mkdir -p target/surefire-reports; cat $1.xml >target/surefire-reports/TEST-$1.xml; test -f done";
     let report = "<testsuite><testcase classname='p.T' name='adds'/></testsuite>";
     for junit in ["", ", junit: target/surefire-reports/TEST-a.xml"] {

@@ -22,6 +22,7 @@ fn what_one_step_makes_does_not_steer_the_next() {
 
 #[test]
 fn tests_write_beside_themselves_whatever_the_agent_has_added() {
+    long_test!();
     for added in ["true", "echo new > tests/new.sh", "mkdir -p tests/more; echo new > tests/more/data"] {
         let model = Model::new([shell(&format!("touch done; {added}")), say("Done.")]);
         let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
@@ -141,6 +142,7 @@ fn a_folder_whose_times_are_set_by_the_base_too_is_no_finding() {
 
 #[test]
 fn tests_write_their_own_data_where_they_do_so_on_the_base_and_leave_it_as_it_was() {
+    long_test!();
     let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
     let check = "cp tests/data/in copy && cat copy > tests/data/in && . ./code.sh && test -f done";
     let runs = |code: &str| {

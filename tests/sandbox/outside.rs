@@ -4,6 +4,7 @@ use crate::support::{Fledge, Model, say, shell};
 
 #[test]
 fn a_program_that_the_agent_puts_in_the_search_path_is_not_started_for_fledge() {
+    long_test!();
     // In an activated virtual environment the search path begins in the workspace, and git ignores it.
     let forged = "#!/bin/sh\n: > ../out\nPATH=/usr/local/bin:/usr/bin:/bin\nexec \"${0##*/}\" \"$@\"\n";
     let put = format!(

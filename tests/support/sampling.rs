@@ -4,7 +4,7 @@
 //! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries the rows of these names only.
 //!
-//! Of the tests that take longest a run draws one in three, too. All run where tests are asked for by
+//! Of the tests that take longest a run draws one in four, too. All run where tests are asked for by
 //! name (`cargo test --test it gate::`), as CI does, and with `FLEDGE_TEST_ALL=1`.
 
 use super::{Dice, note};
@@ -33,7 +33,7 @@ pub(crate) fn seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| {
         let given = std::env::var("FLEDGE_TEST_SEED").ok();
         let seed = given.map_or_else(by_chance, |seed| seed.parse().expect("FLEDGE_TEST_SEED is a whole number"));
-        note(&format!("this run draws its samples, and one long test in three, by FLEDGE_TEST_SEED={seed}"));
+        note(&format!("this run draws its samples, and one long test in four, by FLEDGE_TEST_SEED={seed}"));
         seed
     });
     *SEED
@@ -53,7 +53,7 @@ pub(crate) fn dice(table: &str) -> Dice {
 /// Whether this run has drawn the long test at this place of the sources.
 pub(crate) fn is_drawn(place: &str) -> bool {
     static ALL: LazyLock<bool> = LazyLock::new(|| is_whole() || are_named(std::env::args().skip(1)));
-    *ALL || dice(place).index(3) == 0
+    *ALL || dice(place).index(4) == 0
 }
 
 /// Whether the arguments of the test program ask for tests by name.

@@ -61,6 +61,7 @@ async fn servers_killed_under_load_lose_no_run_and_do_none_twice() {
 
 #[tokio::test]
 async fn a_server_that_is_asked_to_stop_leaves_runs_where_they_can_go_on_and_the_next_one_goes_on() {
+    long_test!();
     let model = Model::new([shell("sleep 1; echo 1 >> done"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&["--grace", "60s"]);
@@ -80,6 +81,7 @@ async fn a_server_that_is_asked_to_stop_leaves_runs_where_they_can_go_on_and_the
 
 #[tokio::test]
 async fn a_run_that_does_not_come_to_rest_within_the_grace_is_left_as_it_is_and_gone_on_with() {
+    long_test!();
     let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&["--grace", "1s"]);
@@ -117,6 +119,7 @@ async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_ne
 
 #[tokio::test]
 async fn runs_in_the_checkout_itself_come_one_after_the_other() {
+    long_test!();
     let model = once();
     let site = Site::with(&model);
     let server = site.serve(&[]);

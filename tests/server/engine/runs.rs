@@ -108,6 +108,7 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
 
 #[tokio::test]
 async fn files_that_are_no_artifacts_are_not_given_out() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("It is done.")]);
     let site = Site::with(&model);
     let server = site.serve(&[]);

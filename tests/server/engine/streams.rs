@@ -58,6 +58,7 @@ async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_on
 
 #[tokio::test]
 async fn who_comes_back_behind_any_event_misses_none_and_hears_none_twice() {
+    long_test!();
     let model = Model::new(script());
     let site = Site::with(&model);
     let server = site.serve(&[]);
@@ -116,6 +117,7 @@ async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed
 
 #[tokio::test]
 async fn a_stream_of_a_run_that_waits_begins_when_the_run_does() {
+    long_test!();
     let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
     let site = Site::with(&model);
     let server = site.serve(&["--max-runs", "1"]);

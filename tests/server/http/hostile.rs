@@ -7,6 +7,7 @@ use std::time::Duration;
 
 #[test]
 fn what_means_no_good_is_answered_as_the_table_says_and_has_done_nothing() {
+    long_test!();
     let place = Place::new();
     let server = place.serve(&[]);
     let cookie = server.enter(&server.code).cookie();

@@ -69,6 +69,7 @@ fn a_run_of_another_machine_is_listed_shown_and_streamed_and_nobody_here_goes_on
 
 #[test]
 fn no_server_changes_how_a_run_ends_and_what_it_was_not_told_is_sent_later() {
+    long_test!();
     let (here, there) = (Place::new(), machine());
     let env =
         |to: &str| [("FLEDGE_SYNC".to_owned(), to.to_owned()), ("FLEDGE_SYNC_TOKEN".to_owned(), TOKEN.to_owned())];
