@@ -1,5 +1,5 @@
-//! Which paths count: none of a version control system, none that ignore files name, none that are set apart. Symbolic links
-//! are not followed, so what is outside of the root never counts.
+//! Which paths count: none of a version control system, none that ignore files name, none that are set apart, and no file that fledge
+//! itself has under way. Symbolic links are not followed, so what is outside of the root never counts.
 
 use ignore::IncrementalIgnore;
 use ignore::WalkBuilder;
@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The folders (or files) of version control systems.
 const HISTORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+/// How the names of the files begin and end that fledge writes before it gives them their own.
+const UNDER_WAY: (&str, &str) = (".fledge-", ".tmp");
 /// The names of ignore files, which hold for the folder that they are in.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 /// git's own ignore file, in the root of a repository.
@@ -33,7 +35,9 @@ impl Rules {
     /// Whether this path does not count.
     pub(super) fn leave_out(&mut self, path: &Path, is_folder: bool) -> bool {
         let is_history = |part: Component<'_>| HISTORY.iter().any(|name| part.as_os_str() == *name);
-        path.components().any(is_history)
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        (name.starts_with(UNDER_WAY.0) && name.ends_with(UNDER_WAY.1))
+            || path.components().any(is_history)
             || self.apart.iter().any(|apart| path.starts_with(apart))
             || self.ignored.as_mut().is_some_and(|rules| rules.matched(path, is_folder).is_ignore())
     }

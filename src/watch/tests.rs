@@ -119,6 +119,7 @@ async fn what_ignore_files_name_and_version_control_keeps_does_not_count() {
     let mut project = Project::apart(&files, &["apart"]).await;
     for path in ["target/debug/x", "a.log", "big", "sub/a.log", "mine", ".git/HEAD", ".git/index", ".hg/x", "apart/log"]
     {
+        project.put(".fledge-0yeV2N.tmp", "1");
         project.put(path, "22");
     }
     project.put("sub/keep.log", "1");

@@ -8,10 +8,11 @@
 #      verified, verified, not verified, verified;
 #   4. makes the same changes without fledge: the project's own check must agree, or the row is wrong.
 #
-# Without names, run.sh tries each project that has no result in REAL_DIR yet, and writes specs/generated/real-projects.md. With names,
+# Without names, run.sh tries each project that can be had and has no result in REAL_DIR yet, and (of all projects) writes specs/generated/real-projects.md. With names,
 # it tries these anew. It needs a network, git, python3 and the tools that the `needs` lines of the projects name.
 #
-# FLEDGE is the program; REAL_FROM is where repositories are cloned from; REAL_DIR keeps clones, logs and results.
+# FLEDGE is the program; REAL_FROM is where repositories are cloned from, or `registries` for the packages that projects with a `package`
+# have in crates.io, PyPI or the Go proxy; REAL_DIR keeps clones, logs and results.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 FLEDGE=$(realpath "${FLEDGE:-$here/../../target/release/fledge}")
@@ -22,7 +23,7 @@ page=$here/../../specs/generated/real-projects.md
 export FLEDGE_STATE_DIR=$work/state FLEDGE_NON_INTERACTIVE=1
 export COREPACK_ENABLE_DOWNLOAD_PROMPT=0 # of corepack, before it installs a package manager
 unset NO_COLOR CI
-if [ "$from" != $github ]; then # git dependencies come from there, too
+if [ "$from" != $github ] && [ "$from" != registries ]; then # git dependencies come from there, too
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$from/.insteadOf" GIT_CONFIG_VALUE_0=$github/ CARGO_NET_GIT_FETCH_WITH_CLI=true
 fi
 mkdir -p "$work/results"
@@ -122,6 +123,34 @@ agrees() {
     restore
 }
 
+# Gets the project into $1.
+get() {
+    if [ "$from" = registries ]; then
+        seconds env work="$work" bash -c "$(declare -f unpack)"'; unpack "$@"' unpack "$1" $package
+    else
+        seconds git clone -q "$from/$repository" "$1" && seconds git -C "$1" checkout -q "$commit"
+    fi
+}
+
+# Gets a release from a registry into a folder, as a repository of one commit with the release's tag.
+unpack() {
+    local folder=$1 registry=$2 name=$3 version=$4 got=$work/package
+    rm -rf "$got" && mkdir -p "$folder" "$got" || return
+    case $registry in
+        crates.io)
+            curl -sSfL "https://static.crates.io/crates/$name/$name-$version.crate" | tar xz -C "$folder" --strip-components 1 &&
+                mv "$folder/Cargo.toml.orig" "$folder/Cargo.toml" && rm -f "$folder/Cargo.lock" ;;
+        pypi)
+            python3 -m pip -q download --no-binary :all: --no-deps -d "$got" "$name==$version" &&
+                tar xzf "$got"/*.tar.gz -C "$folder" --strip-components 1 ;;
+        go)
+            (cd "$got" && GOFLAGS=-modcacherw GOMODCACHE=$got go mod download "$name@$version") && cp -r "$got/$name@$version/." "$folder" && chmod -R u+w "$folder" ;;
+        *) echo "no registry is called $registry" && return 2 ;;
+    esac || return
+    cd "$folder" && git init -q -b main && git add -A && git -c user.name=real -c user.email=real@localhost commit -qm "$name $version" &&
+        git tag "v${version#v}"
+}
+
 # Tries the project whose functions are here. Prints its row.
 row() {
     local cells=() reasons=() holds=true readme gate=
@@ -135,8 +164,7 @@ row() {
         printf '%s; ' "${reasons[@]:-}" | sed 's/; $//; s/|/\\|/g; s/^/ /; s/$/ |\n/'
         $holds
     }
-    seconds git clone -q "$from/$repository" "$work/$project" && cd "$work/$project" && seconds git checkout -q "$commit" ||
-        { blame "cannot be cloned"; finish; return; }
+    get "$work/$project" && cd "$work/$project" || { blame "cannot be had"; finish; return; }
     printf '.venv/\nnode_modules/\n' >>.git/info/exclude
     git config user.name real && git config user.email real@localhost
     readme=$(ls | grep -i '^readme' | head -1)
@@ -167,6 +195,7 @@ main() {
     local all=0 held=0 rows=() file told result
     for file in "$here"/projects/*.sh; do
         project=$(basename "$file" .sh)
+        if [ "$from" = registries ] && ! grep -q '^package=' "$file"; then continue; fi
         if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qxF "$project"; then continue; fi
         all=$((all + 1))
         result=$work/results/$project
@@ -184,7 +213,7 @@ main() {
         rows+=("$told")
     done
     echo "$held of $all hold"
-    if [ $# -eq 0 ]; then
+    if [ $# -eq 0 ] && [ "$from" != registries ]; then
         {
             printf '# fledge on real projects\n\nPrinted by `tests/real/run.sh`, which says what it does; nothing is configured by hand. %s of %s hold.\n' "$held" "$all"
             printf '"Gate" and "check" are the times of fledge'"'"'s gate and of the project'"'"'s own check on the same honest work.\n\n'

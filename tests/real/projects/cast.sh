@@ -1,6 +1,7 @@
 stack='Go, with dependencies'
 repository=spf13/cast
 commit=715c728a3579ae1de12628b259f1198f214e9ccb
+package='go github.com/spf13/cast v1.9.2'
 install() { go mod download; }
 check() { go test ./...; }
 honest() { printf '\n// more\n' >>alias.go; }

@@ -1,6 +1,7 @@
 stack='Rust, no lock file'
 repository=dtolnay/itoa
 commit=1577ed901354d0d7448ac162328f9dbf5183124c
+package='crates.io itoa 1.0.15'
 install() { cargo fetch -q; }
 check() { cargo test -q; }
 honest() {

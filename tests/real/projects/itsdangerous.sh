@@ -1,6 +1,7 @@
 stack='Python, venv'
 repository=pallets/itsdangerous
 commit=672971d66a2ef9f85151e53283113f33d642dabd
+package='pypi itsdangerous 2.2.0'
 install() { python3 -m venv .venv && .venv/bin/pip -q install -e . pytest freezegun; }
 check() { .venv/bin/python -m pytest -q; }
 honest() {

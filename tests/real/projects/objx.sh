@@ -1,6 +1,7 @@
 stack='Go, no dependencies, Taskfile'
 repository=stretchr/objx
 commit=b152998cb1395c270b4ae1659971578328983793
+package='go github.com/stretchr/objx v0.5.2'
 install() { go mod download; }
 check() { go test ./...; }
 honest() {

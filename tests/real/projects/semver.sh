@@ -1,6 +1,7 @@
 stack='Rust, build script'
 repository=dtolnay/semver
 commit=8591f2344b52b31d85b538de58b76a676fe9ff90
+package='crates.io semver 1.0.26'
 install() { cargo fetch -q; }
 check() { cargo test -q; }
 honest() {

@@ -25,6 +25,7 @@ const RUN: [&str; 5] = ["run", "task.md", "--ni", "--sandbox", "off"];
 
 fn listed(server: &Server) -> Vec<Value> {
     let answer = server.get("/v1/runs");
+    assert_eq!(answer.status, 200, "{answer:?}");
     let data: Value = serde_json::from_str(&answer.body).unwrap();
     data["runs"].as_array().unwrap().clone()
 }
