@@ -20,9 +20,9 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long the last work of a run may go on by itself once the user wants it to stop. Then the programs that it
-/// runs are stopped, and what is left is the writing of small files, for which a slow disk has this much longer.
+/// Time that the last work of a run has to end by itself after the user asked for a stop.
 const BY_ITSELF: Duration = Duration::from_secs(1);
+/// Time that it has after that. Its programs are stopped by then, so it only writes small files, to a disk that may be slow.
 const HEEDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Said where the user's git is configured to sign.

@@ -6,6 +6,7 @@ use crate::driver::{RunError, Stop};
 use crate::run::{AgentEvent, TaskResult};
 use crate::store::{Record, RunState, Store};
 use crate::task::{Task, Tier, ToolChoice};
+use crate::test_support::drawn;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +89,7 @@ async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_
     let (ended, before) = hear(home.path(), "state", Stop::default(), None).await;
     let run = ended.unwrap().run;
     let records: Vec<Record> = store(home.path()).events(&run, 0).unwrap().map(Result::unwrap).collect();
-    for count in 2..records.len() {
+    for count in drawn(2..records.len()) {
         let state = format!("state-{count}");
         cut_off(home.path(), &state, &records[..count]);
         let store = Store::open(&home.path().join(&state), &home.path().join("tree")).unwrap();

@@ -1,5 +1,5 @@
-//! Which paths count: none of a version control system, none that ignore files name, none that are set apart, and no file that fledge
-//! itself has under way. Symbolic links are not followed, so what is outside of the root never counts.
+//! The paths that count: no file of a version control system, no file that an ignore file names or that is set apart, and no file that
+//! fledge is writing. Symbolic links are not followed, so files outside of the root never count.
 
 use ignore::IncrementalIgnore;
 use ignore::WalkBuilder;
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// The folders (or files) of version control systems.
 const HISTORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
-/// How the names of the files begin and end that fledge writes before it gives them their own.
+/// Start and end of the names that files have while fledge writes them.
 const UNDER_WAY: (&str, &str) = (".fledge-", ".tmp");
 /// The names of ignore files, which hold for the folder that they are in.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];

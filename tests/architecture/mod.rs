@@ -45,7 +45,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix::process", &["process/"]),
     ("std::process::exit", &["cli/"]),
     ("std::process::abort", &["fail_point.rs"]),
-    ("std::env", &["cli/inside.rs", "config/layers.rs", "fail_point.rs", "process/wall/seccomp.rs"]),
+    ("std::env", &["cli/inside.rs", "config/layers.rs", "fail_point.rs", "process/wall/seccomp.rs", "test_support.rs"]),
     ("std::thread::spawn", &[]),
     ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
     ("tokio::spawn", &[]),

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::support::{Fledge, must_be_gone, unique};
-use crate::support::{PATIENCE, open_terminal};
+use crate::support::{PATIENCE, open_terminal, read_some};
 use fledge::limits::CANCEL_GRACE;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -64,7 +64,7 @@ impl Terminal {
         let mut bytes = [0; 4096];
         while !wanted(&self.screen()) {
             // Its other end is gone, which this system calls an error.
-            let read = self.output.read(&mut bytes).unwrap_or(0);
+            let read = read_some(&mut self.output, &mut bytes);
             assert!(read > 0, "it ended before that:\n{}", self.screen());
             String::from_utf8_lossy(&bytes[..read]).chars().for_each(|char| self.take(char));
         }

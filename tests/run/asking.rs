@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::support::{Fledge, Model, call, needs, say, shell, write};
-use crate::support::{PATIENCE, open_terminal};
+use crate::support::{PATIENCE, open_terminal, read_some};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::fs::File;
@@ -58,7 +58,7 @@ impl Seat {
                 self.seen += at + text.len();
                 return;
             }
-            let read = self.terminal.read(&mut bytes).unwrap_or(0);
+            let read = read_some(&mut self.terminal, &mut bytes);
             assert!(read > 0, "it ended before {text:?}:\n{}", self.said);
             self.said.push_str(&String::from_utf8_lossy(&bytes[..read]).replace('\r', ""));
         }

@@ -31,7 +31,7 @@ pub(crate) use pty::open_terminal;
 pub(crate) use requirements::Need;
 pub(crate) use sampling::{amount, dice, draw, is_drawn, is_whole, seed, wanted_rows};
 pub(crate) use times::record_time;
-pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, until};
+pub(crate) use waiting::{PATIENCE, SOON, becomes, becomes_by, read_some, until};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! Waiting for events: one limit for all tests, which only bounds a hang.
 
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 /// The limit on each wait for an event. A busy machine is never that slow.
@@ -37,4 +38,15 @@ pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> boo
         std::thread::sleep(tick);
     }
     true
+}
+
+/// Reads what comes next; returns 0 at the end and after an error. A child of another test that ends interrupts the
+/// reading from a socket with a time limit, which is neither.
+pub(crate) fn read_some(from: &mut impl Read, into: &mut [u8]) -> usize {
+    loop {
+        match from.read(into) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => return read.unwrap_or(0),
+        }
+    }
 }

@@ -37,7 +37,7 @@ impl Tests {
         Ok(Self { others: Some(Patterns::trees(exact.iter().map(String::as_str))?) })
     }
 
-    /// Whether a path is that of a test.
+    /// Returns whether a path is that of a test.
     pub(super) fn fit(&self, path: &str) -> bool {
         is_named(path) || self.others.as_ref().is_some_and(|others| others.fit(path))
     }

@@ -23,10 +23,28 @@ const LIST: &str = ".gitignore";
 pub(super) struct Frozen {
     /// Lines for an exclude file at the root of the workspace.
     pub(super) lines: String,
-    /// Files that the user's repository has although they are ignored.
-    pub(super) tracked: Vec<String>,
+    /// Asks for files that the user's repository has although they are ignored.
+    pub(super) tracked: Tracked,
     /// What the user's git reads and runs in the workspace.
     pub(super) programs: GitPrograms,
+}
+
+/// A question to the user's repository: which files it has although they are ignored. In a large one the answer takes as
+/// long as the base, so it is asked at the same time.
+#[derive(Debug)]
+pub(super) struct Tracked {
+    git: Git,
+    /// The flag for the list of what is ignored.
+    exclude: String,
+}
+
+impl Tracked {
+    /// Returns the files; none where the workspace is in no repository.
+    pub(super) async fn ask(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+        let args = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &self.exclude];
+        let answer = self.git.run(&args, b"", usize::MAX, stop).await?;
+        Ok(if answer.code == 0 { each(&answer.output).map(spelled).collect() } else { Vec::new() })
+    }
 }
 
 /// Asks the user's git. A workspace that is in no repository has no more than its own `.gitignore` files, and the user's list.
@@ -74,10 +92,7 @@ pub(super) async fn frozen(
     let lines: String = CACHES.iter().map(|cache| format!("{cache}\n")).chain(own).collect();
     ground::write(&scratch.join("exclude"), lines.as_bytes())?;
     let exclude = format!("--exclude-from={}", scratch.join("exclude").display());
-    let ignored = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &exclude];
-    let tracked = git.run(&ignored, b"", usize::MAX, stop).await?;
-    let tracked = if tracked.code == 0 { each(&tracked.output).map(spelled).collect() } else { Vec::new() };
-    Ok(Frozen { lines, tracked, programs })
+    Ok(Frozen { lines, tracked: Tracked { git, exclude }, programs })
 }
 
 /// A path from the root of the workspace. `None` for one outside, or for the root.

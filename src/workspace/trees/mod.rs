@@ -174,7 +174,7 @@ impl Trees {
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         let mut state = self.0.state.lock().await;
-        (state.tracked, state.found) = (frozen.tracked, Some(found));
+        (state.tracked, state.found) = (Some(frozen.tracked), Some(found));
         Ok(frozen.programs)
     }
 

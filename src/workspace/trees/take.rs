@@ -1,6 +1,7 @@
 //! Takes the workspace as it stands: one `git status` with an index of our own, then only what it found is read.
 
 use super::git::Git;
+use super::ignores::Tracked;
 use super::names::{each, listed, spelled};
 use super::{Inner, Oddness, Taken, TreesFault, ground, look, oddity};
 use crate::id::TreeId;
@@ -20,8 +21,8 @@ pub(super) const MANY: usize = 100;
 pub(super) struct State {
     /// Where what is taken begins.
     pub(super) base: Option<Base>,
-    /// Files that the user's repository has although they are ignored; asked for before the base is taken.
-    pub(super) tracked: Vec<String>,
+    /// Asks for files that the user's repository has although they are ignored; they are in the base.
+    pub(super) tracked: Option<Tracked>,
     /// What was odd then.
     pub(super) found: Option<Found>,
     /// The newest tree, as long as the index is that.
@@ -102,8 +103,15 @@ impl Inner {
         };
         // What an earlier run left in the index, and is ignored since, is not the user's.
         let ask_stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop);
-        let (stale, seen) = futures_util::join!(ask_stale, self.status(stop));
-        let tracked: BTreeSet<String> = state.tracked.iter().cloned().collect();
+        let asked = state.tracked.take();
+        let ask_tracked = async {
+            match &asked {
+                Some(tracked) => tracked.ask(stop).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (stale, seen, tracked) = futures_util::join!(ask_stale, self.status(stop), ask_tracked);
+        let tracked: BTreeSet<String> = tracked?.into_iter().collect();
         let stale: Vec<String> = each(&stale?).map(spelled).filter(|path| !tracked.contains(path)).collect();
         self.update(&["--force-remove"], &stale, stop).await?;
         let mut seen = if stale.is_empty() { seen? } else { self.status(stop).await? };

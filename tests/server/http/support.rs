@@ -1,9 +1,9 @@
 //! A server that runs, and requests to it as bytes.
 
 pub(crate) use crate::server::serving::Serving as Server;
-use crate::support::{PATIENCE, record_time};
+use crate::support::{PATIENCE, read_some, record_time};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -144,7 +144,7 @@ impl Answer {
             let length = text.to_ascii_lowercase();
             let length = length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
             let is_whole = at.is_some_and(|at| bytes.len() - at - 4 >= length.unwrap_or(usize::MAX - at - 4));
-            let count = if is_whole { 0 } else { socket.read(&mut buffer).unwrap_or(0) };
+            let count = if is_whole { 0 } else { read_some(socket, &mut buffer) };
             bytes.extend(&buffer[..count]);
             if count == 0 {
                 let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
