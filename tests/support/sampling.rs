@@ -50,13 +50,13 @@ pub(crate) fn dice(table: &str) -> Dice {
     Dice::new(seed() ^ hasher.finish())
 }
 
-/// Whether this run has drawn the long test at this place of the sources.
+/// Returns whether this run has drawn the long test at this place of the sources.
 pub(crate) fn is_drawn(place: &str) -> bool {
     static ALL: LazyLock<bool> = LazyLock::new(|| is_whole() || are_named(std::env::args().skip(1)));
     *ALL || dice(place).index(4) == 0
 }
 
-/// Whether the arguments of the test program ask for tests by name.
+/// Returns whether the arguments of the test program ask for tests by name.
 fn are_named(args: impl Iterator<Item = String>) -> bool {
     const WITH_VALUE: [&str; 6] = ["--skip", "--test-threads", "--format", "--color", "--logfile", "-Z"];
     let mut is_value = false;
