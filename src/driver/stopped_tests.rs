@@ -3,7 +3,7 @@
 use super::tests::{agent_of, cut_off, task};
 use super::*;
 use crate::store::{Record, Store};
-use crate::test_support::drawn;
+use crate::test_support::{drawn, step};
 use crate::verdict::{Reason, StopCause};
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ async fn goes_on_wherever_it_is_ended(cassette: &str) {
         let _it_may_be_gone = fs::remove_file(home.join("tree/log"));
         let first = stopped_after(events, home, &state, cassette).await;
         if first.reason == Reason::Skipped && first.stopped_by.is_none() {
-            break; // there are no more events
+            break; // that was the last event
         }
         stopped += usize::from(first.cancelled);
         let mut again = agent_of(home, &state, cassette);
@@ -65,7 +65,7 @@ async fn goes_on_wherever_it_is_ended(cassette: &str) {
         assert_eq!(replay(&store(home, &state), &first.run).unwrap().difference, None, "after {events}");
         assert_eq!(again.resume(&first.run).await.unwrap(), result, "resumed again, after {events}");
     }
-    assert!(stopped > 2, "{stopped}");
+    assert!(stopped * step() > 5, "{stopped}");
 }
 
 #[tokio::test]

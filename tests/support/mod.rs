@@ -37,7 +37,7 @@ pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, 
 use serde_json::Value;
 use std::io::Write as _;
 
-/// Ends a test that takes long at once, unless this run has drawn it.
+/// Returns from a long test, unless this run has drawn it.
 macro_rules! long_test {
     () => {
         if !$crate::support::is_drawn(concat!(module_path!(), ":", line!())) {

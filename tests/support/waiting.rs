@@ -40,8 +40,8 @@ pub(crate) fn becomes_by(tick: Duration, mut holds: impl FnMut() -> bool) -> boo
     true
 }
 
-/// Reads what comes next; returns 0 at the end and after an error. A child of another test that ends interrupts the
-/// reading from a socket with a time limit, which is neither.
+/// Reads the next bytes. Returns 0 at the end and after an error. It reads on after a signal: a socket with a time limit
+/// stops reading when a child of another test ends.
 pub(crate) fn read_some(from: &mut impl Read, into: &mut [u8]) -> usize {
     loop {
         match from.read(into) {

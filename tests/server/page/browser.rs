@@ -152,8 +152,8 @@ impl Browser {
     /// Waits until an expression in the page is true.
     #[track_caller]
     pub(crate) fn until(&self, holds: &str) {
-        // The page looks by itself, since each question from here wakes four processes. It does not look for ever: a page
-        // that is left meanwhile does not answer.
+        // The page looks by itself, since each question from here wakes four processes. It looks for five seconds at a
+        // time.
         let script = format!(
             "const [done] = arguments, begun = Date.now();
             const look = () => {{
@@ -170,7 +170,12 @@ impl Browser {
         let body = json!({ "script": script, "args": [] });
         let looks = || match self.answer("POST", "/execute/async", &body) {
             (200, Value::String(error)) => panic!("{holds}: {error}"),
-            (_, said) => said == json!(true),
+            // The page was left before it answered.
+            (500, _) => false,
+            (status, said) => {
+                assert_eq!(status, 200, "{holds}: {said:#}");
+                said == json!(true)
+            }
         };
         if !becomes_by(TICK, looks) {
             panic!("it never was so that {holds}:\n{}\n{:#?}", self.text("body"), self.console());
