@@ -1,6 +1,7 @@
 //! Shared by all unit tests: the one limit on waiting, samples, and a step's result.
 
 use crate::verdict::{StepReport, StepStatus};
+use std::path::Path;
 use std::time::Duration;
 
 /// The limit on each wait for an event. It only bounds a hang: no busy machine is that slow.
@@ -18,6 +19,17 @@ pub(crate) fn drawn<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T
 #[expect(clippy::disallowed_methods, reason = "the size of a sample is set from outside")]
 pub(crate) fn step() -> usize {
     if std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1") { 1 } else { 3 }
+}
+
+/// Returns a new folder, which is removed when it is dropped: in `TMPDIR` if that is set, else in
+/// memory if there is 1 GiB of room, else where the system has its temporary files.
+#[expect(clippy::disallowed_methods, reason = "the place of a test is set from outside")]
+pub(crate) fn temp_dir() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let has_room =
+        || rustix::fs::statvfs(memory).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) >= 1 << 30);
+    let in_memory = (std::env::var_os("TMPDIR").is_none() && has_room()).then(|| tempfile::tempdir_in(memory));
+    in_memory.and_then(Result::ok).unwrap_or_else(|| tempfile::tempdir().unwrap())
 }
 
 /// Returns the result of a step `test` of a lane `verify`, which has left no log.

@@ -3,8 +3,8 @@
 # each: conditions.sh [NAME…]
 #
 # Filters of tests go into FILTER, for example FILTER='run:: lanes::'; without one, all tests run.
-# The suite must pass in each condition. The ordinary user and the other file system need root;
-# without root these two are skipped with a line.
+# The suite must pass in each condition. The ordinary user needs root; without root it is skipped
+# with a line.
 set -u
 cd "$(dirname "$0")/.."
 here=$PWD logs=$PWD/target/conditions
@@ -58,13 +58,13 @@ busy() {
     kill "${loops[@]}" 2>/dev/null
     return "$status"
 }
+# Without TMPDIR, tests write in memory where they can.
 other_file_system() {
     local place status
-    [ "$(id -u)" = 0 ] || { echo "skipped: only root can mount a file system"; return 0; }
-    place=$(mktemp -d) && mount -t tmpfs tmpfs "$place" && chmod 1777 "$place" || return 1
+    place=$(mktemp -d -p /var/tmp) || return 1
     suite "$1" env TMPDIR="$place"
     status=$?
-    umount -l "$place" && rmdir "$place"
+    rm -rf "$place"
     return "$status"
 }
 # The user has the checkout and the toolchains as their own, in a mount namespace that ends with the

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_server_has_what_its_variables_have_and_knows_which_one_is_not_set() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         fs::create_dir(folder.path().join("fledge")).unwrap();
         let config = "mcp:\n  a: { command: [srv], env: { T: '${OWN_TOKEN}', U: plain } }\n  \
             b: { url: 'https://mcp.example', headers: { Authorization: 'Bearer ${GONE}', x-a: '${OWN_TOKEN}' } }\n";

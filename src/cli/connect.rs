@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_key_file_holds_one_line_that_only_its_owner_may_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let path = folder.path().join("key");
         let written = |text: &[u8], mode: u32| {
             fs::write(&path, text).unwrap();

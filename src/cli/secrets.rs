@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn whatever_is_secret_in_a_configuration_is_masked_and_so_are_its_parts() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         fs::create_dir(folder.path().join("fledge")).unwrap();
         let config = "models:\n  m: { provider: openai, model: x, api_key_env: MINE, proxy: 'http://me:pr0xy-pass@proxy:1',\n    \
             headers: { Authorization: 'Bearer b3arer-word', x-org: { env: ORG }, cookie: 'a=c00kie-value; b=1' } }\n\

@@ -11,7 +11,7 @@ pub(super) fn environment(vars: &[(&str, &str)]) -> Environment {
 
 /// A user's file, a project's files, and what comes of them.
 pub(super) fn loaded(user: &str, project: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigFault> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
     fs::create_dir_all(home.join("fledge")).unwrap();
     fs::create_dir_all(&workspace).unwrap();
@@ -67,7 +67,7 @@ fn no_file_and_no_variable_is_every_default() {
 
 #[test]
 fn a_file_that_is_no_file_or_a_flag_that_is_no_flag_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     fs::create_dir(folder.path().join("fledge.yaml")).unwrap();
     let message = load(&environment(&[]), folder.path()).unwrap_err().to_string();
     assert_eq!(message, format!("cannot read {}", folder.path().join("fledge.yaml").display()));
@@ -274,7 +274,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
 
 #[test]
 fn a_project_is_trusted_by_a_flag_or_by_the_users_own_configuration_and_by_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
     fs::create_dir_all(home.join("fledge")).unwrap();
     fs::create_dir_all(&workspace).unwrap();

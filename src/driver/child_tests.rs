@@ -61,7 +61,7 @@ fn results(told: &[EventRecord], of: Option<&str>, tool: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_sub_agent_does_its_part_and_its_parent_hears_what_it_came_to() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (result, told) = run(home.path(), ONE, task()).await;
     assert_eq!((result.reason, result.turns, result.summary.as_str()), (Reason::Skipped, 4, "All is done."));
     let total = &result.usage.total;
@@ -98,7 +98,7 @@ async fn a_sub_agent_does_its_part_and_its_parent_hears_what_it_came_to() {
 
 #[tokio::test]
 async fn a_plain_watcher_hears_of_the_run_alone() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let finished = Arc::new(Mutex::new(0));
     let mut agent = agent_of(home.path(), "state", ONE);
     let counted = finished.clone();
@@ -110,7 +110,7 @@ async fn a_plain_watcher_hears_of_the_run_alone() {
 
 #[tokio::test]
 async fn a_sub_agent_may_have_sub_agents_and_those_have_none() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let cassette = r#"turns:
   - { tools: [{ name: subagent-spawn, input: { task: one } }, { name: subagent-spawn, input: { task: two } }] }
   - { of: 2, tools: [{ name: subagent-spawn, input: { task: deep } }, { name: subagent-spawn, input: { task: deeper } }] }
@@ -132,7 +132,7 @@ async fn a_sub_agent_may_have_sub_agents_and_those_have_none() {
 
 #[tokio::test]
 async fn a_sub_agent_has_no_tool_that_its_parent_has_not_nor_more_than_was_asked_for() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let cassette = r#"turns:
   - tools: [{ name: subagent-spawn, input: { task: look, tier: read } }]
   - { of: 1, tools: [{ name: files-write, input: { path: a, content: a } }, { name: shell-exec, input: { command: touch b } }] }
@@ -157,7 +157,7 @@ async fn a_sub_agent_has_no_tool_that_its_parent_has_not_nor_more_than_was_asked
 
 #[tokio::test]
 async fn a_wish_that_cannot_be_met_is_told_and_costs_nothing() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let cassette = r#"turns:
   - tools:
       - { name: subagent-spawn, input: { task: " " } }
@@ -183,7 +183,7 @@ async fn a_wish_that_cannot_be_met_is_told_and_costs_nothing() {
 async fn where_tier_or_lists_say_so_there_are_no_sub_agents() {
     let deny = ToolChoice { deny: vec!["subagent-*".into()], ..ToolChoice::default() };
     for task in [Task { tier: Tier::Read, ..task() }, Task { tools: deny, ..task() }] {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let cassette = "turns: [{ tools: [{ name: subagent-spawn, input: { task: x } }] }, { text: No. }]";
         let (_, told) = run(home.path(), cassette, task).await;
         assert_eq!(results(&told, None, "subagent-spawn"), ["there is no tool `subagent-spawn` in this task"]);
@@ -192,7 +192,7 @@ async fn where_tier_or_lists_say_so_there_are_no_sub_agents() {
 
 #[tokio::test]
 async fn a_sub_agent_that_spends_its_share_is_ended_and_its_parent_goes_on() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let cassette = r#"turns:
   - tools: [{ name: subagent-spawn, input: { task: look, turns: 2 } }]
   - { of: 1, text: "Looking.", tools: [{ name: files-list, input: {} }] }
@@ -207,7 +207,7 @@ async fn a_sub_agent_that_spends_its_share_is_ended_and_its_parent_goes_on() {
         result.message
     );
     // With a budget for all of the run, what the sub-agent has taken is gone for its parent.
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let budget = Budget { turns: Some(3), ..Budget::default() };
     let cassette = cassette.replace(", turns: 2", "").replace("Still looking.", "Looking.");
     let (result, _) = run(home.path(), &cassette, Task { budget, ..task() }).await;
@@ -216,7 +216,7 @@ async fn a_sub_agent_that_spends_its_share_is_ended_and_its_parent_goes_on() {
 
 #[tokio::test]
 async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_again() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let home = home.path();
     let cassette = r#"turns:
   - { tools: [{ name: subagent-spawn, input: { task: write } }], usage: { input: 100, output: 10 } }
@@ -280,7 +280,7 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
 
 #[tokio::test]
 async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let agent = agent_of(home.path(), "state", ONE);
     let charter = agent.charter(&task(), RunId::new("run-1"));
     let journal = record::begin(&agent.settings, &charter, &task(), None, None, 0).unwrap();

@@ -47,7 +47,7 @@ async fn wherever_a_run_with_a_sub_agent_is_ended_from_outside_it_goes_on_and_re
 }
 
 async fn goes_on_wherever_it_is_ended(cassette: &str) {
-    let (home, mut stopped) = (tempfile::tempdir().unwrap(), 0);
+    let (home, mut stopped) = (crate::test_support::temp_dir(), 0);
     let home = home.path();
     for events in drawn(0..) {
         let state = format!("state-{events}");
@@ -70,7 +70,7 @@ async fn goes_on_wherever_it_is_ended(cassette: &str) {
 
 #[tokio::test]
 async fn a_run_that_goes_on_may_be_cut_off_after_any_record_too() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let home = home.path();
     let first = stopped_after(8, home, "state", LOOK_AND_WRITE).await;
     assert!(first.cancelled, "{first:?}");
@@ -88,7 +88,7 @@ async fn a_run_that_goes_on_may_be_cut_off_after_any_record_too() {
 
 #[tokio::test]
 async fn one_that_was_ended_before_its_start_begins_then() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let home = home.path();
     let stop = Stop::default();
     stop.ask(StopCause::Terminate);

@@ -90,7 +90,7 @@ fn ended(home: &Path) -> Outcome {
 
 #[tokio::test]
 async fn a_journal_folds_into_the_result_it_led_to() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let result = agent(home.path()).run_task(task()).await.unwrap();
     assert_eq!((result.reason, result.verification, result.turns), (Reason::Skipped, Verification::Skipped, 2));
     assert_eq!(result.files_changed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["a.txt"]);
@@ -103,7 +103,7 @@ async fn a_journal_folds_into_the_result_it_led_to() {
 
 #[tokio::test]
 async fn the_row_of_a_run_says_what_it_was_and_how_it_ended() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let result = agent(home.path()).run_task(task()).await.unwrap();
     let mut outcome = ended(home.path());
     assert!(std::mem::take(&mut outcome.ended_at_ms) > 0);
@@ -127,7 +127,7 @@ async fn the_row_of_a_run_says_what_it_was_and_how_it_ended() {
 
 #[tokio::test]
 async fn a_run_cancelled_before_its_start_begins_nothing() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let token = CancellationToken::new();
     token.cancel();
     let result = agent(home.path()).with_cancellation(token).run_task(task()).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_run_cancelled_before_its_start_begins_nothing() {
 
 #[tokio::test]
 async fn a_run_that_cannot_be_written_down_never_begins() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     fs::write(home.path().join("state"), "a file, not a folder").unwrap();
     let error = agent(home.path()).run_task(task()).await.unwrap_err();
     assert_eq!((error.result(), error.reason()), (None, Reason::IoError));
@@ -169,7 +169,7 @@ pub(super) fn cut_off(home: &Path, state: &str, records: &[Record]) {
 
 #[tokio::test]
 async fn a_run_that_is_cut_off_after_any_record_ends_as_if_it_had_not_been() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let home = home.path();
     let plain = |result: TaskResult| TaskResult { duration_ms: 0, ..result };
     let calm = plain(agent_of(home, "state", LOOK_AND_WRITE).run_task(task()).await.unwrap());
@@ -206,7 +206,7 @@ async fn a_run_that_is_cut_off_after_any_record_ends_as_if_it_had_not_been() {
 
 #[tokio::test]
 async fn a_machine_that_asks_for_something_else_is_found_out_with_the_place() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let result = agent(home.path()).run_task(task()).await.unwrap();
     let store_of = store(home.path());
     let mut records: Vec<Record> = store_of.events(&result.run, 0).unwrap().map(Result::unwrap).collect();
@@ -238,7 +238,7 @@ fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
 
 #[tokio::test]
 async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let agent = agent(home.path());
     let task = Task { commit: Some(Commit::OnSuccess), ..Task::from_prompt("Write a.txt") };
     let charter = agent.charter(&task, RunId::new("run"));
@@ -300,7 +300,7 @@ fn priced(agent: Agent, context_window: Option<u64>) -> Agent {
 
 #[tokio::test]
 async fn a_run_ends_before_it_would_pass_its_money_and_the_report_says_what_it_cost() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let turns = r#"turns:
   - { tools: [{ name: files-list, input: {} }], usage: { input: 2000, output: 100 } }
   - { text: "Done.", usage: { input: 2200, output: 10 } }"#;
@@ -318,7 +318,7 @@ async fn a_run_ends_before_it_would_pass_its_money_and_the_report_says_what_it_c
 
 #[tokio::test]
 async fn a_long_conversation_is_summarised_by_the_model_in_use_and_goes_on() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let step = |n: usize| {
         format!(
             "  - {{ text: '{}', tools: [{{ name: files-list, input: {{}} }}], usage: {{ input: {}, output: 9 }} }}\n",
@@ -349,7 +349,7 @@ fn fold_of(home: &Path) -> Run {
 
 #[tokio::test]
 async fn the_final_answer_fits_its_schema_or_is_sent_back() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let turns = r#"turns:
   - { text: "All is done." }
   - { text: '{"files": 3}', expect: { contains: ["it is not JSON"] } }"#;

@@ -61,7 +61,7 @@ fn folded(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
 
 #[tokio::test]
 async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_same_numbers() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (ended, heard) = hear(home.path(), "state", Stop::default(), None).await;
     let run = ended.unwrap().run;
     assert_eq!(folded(home.path(), &run, 0), kept(&heard));
@@ -85,7 +85,7 @@ async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_sa
 
 #[tokio::test]
 async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_told_before() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (ended, before) = hear(home.path(), "state", Stop::default(), None).await;
     let run = ended.unwrap().run;
     let records: Vec<Record> = store(home.path()).events(&run, 0).unwrap().map(Result::unwrap).collect();
@@ -104,7 +104,7 @@ async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_
 
 #[tokio::test]
 async fn a_run_that_is_to_rest_is_left_where_it_can_go_on_and_a_resume_ends_it() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let stop = Stop::default();
     stop.ask_for_rest();
     let (ended, heard) = hear(home.path(), "state", stop, None).await;

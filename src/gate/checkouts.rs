@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_checkout_that_a_room_uses_stays_and_others_go_after_an_hour() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let long_ago = SystemTime::UNIX_EPOCH + FRESH;
         for name in ["a", "b", "c", "d", "fresh"] {
             let folder = dir.path().join(name);

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_later_runs_read_is_put_back_and_what_was_there_is_set_aside() {
-        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let root = dir.path();
         let put = |path: &str, text: &str| {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_link_or_a_folder_in_the_place_of_a_file_is_replaced_and_never_followed() {
-        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let (root, outside) = (dir.path().join("w"), dir.path().join("outside"));
         fs::create_dir_all(root.join("lanes")).unwrap();
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]\n").unwrap();

@@ -189,7 +189,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn folder(files: &[(&str, &str, u32)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         for (path, text, mode) in files {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_moved_or_closed_for_a_while_is_seen_and_new_files_are_not() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let at = |path: &str| dir.path().join(path);
         ["tests/unit", "checks"].iter().for_each(|path| fs::create_dir_all(at(path)).unwrap());
         fs::write(at("tests/unit/a.py"), "").unwrap();

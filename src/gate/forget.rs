@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_base_that_nobody_has_used_for_long_goes_and_one_of_today_stays_whatever_is_asked() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let at = |name: &str| dir.path().join(name);
         for name in ["bases/old", "bases/new", "histories/old", "histories/new"] {
             fs::create_dir_all(at(name)).unwrap();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_base_that_was_never_judged_goes_after_a_day() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (old, new) = (dir.path().join("making-old"), dir.path().join("making-new"));
         for folder in [&old, &new] {
             fs::create_dir_all(folder.join("lanes")).unwrap();

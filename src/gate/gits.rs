@@ -162,7 +162,7 @@ mod tests {
 
     /// A repository with a submodule, one inside that is ignored, and one to which a link leads.
     fn sealed() -> (tempfile::TempDir, Seal) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         for (path, text) in [
             (".git/HEAD", "ref: refs/heads/main"),
             (".git/config", "[core]"),
@@ -209,7 +209,7 @@ mod tests {
         put(root, "lib/.git/HEAD", "ref: refs/heads/main");
         fs::remove_file(root.join("linked/.git")).unwrap();
         put(root, "linked/.git/config", "[core]\nfsmonitor = x");
-        let (found, aside) = (seal.inspect(), tempfile::tempdir().unwrap());
+        let (found, aside) = (seal.inspect(), crate::test_support::temp_dir());
         let expected = [
             ".git/config changed",
             ".git/hooks/pre-commit added",
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_repository_that_comes_to_be_around_the_workspace_itself_is_moved_away() {
-        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, aside) = (crate::test_support::temp_dir(), crate::test_support::temp_dir());
         let protection = Protection::new([], &[]).unwrap();
         let seal = Arc::new(Seal::take(dir.path(), protection, Some(&[])).unwrap());
         put(dir.path(), ".git/config", "[core]\nfsmonitor = x");

@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn folders_are_found_beside_their_manifests_in_every_package() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         let inside = [
             "node_modules/a/index.js",
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_tracked_files_or_behind_a_link_is_not_brought() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         file(root, "vendor/modules.txt", "");
         file(root, "vendor/own.go", "");
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn an_interpreter_in_a_home_is_shown_without_the_home() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         file(dir.path(), ".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.12\n");
         assert!(found(dir.path(), &["setup.py"]).interpreters.is_empty());
     }

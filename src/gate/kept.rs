@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_kept_gate_is_the_same_gate_again_whatever_the_workspace_says_by_then() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         fs::create_dir_all(root.join("lanes")).unwrap();
         fs::create_dir_all(root.join("specs")).unwrap();

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_word_is_found_across_long_lines_and_the_rest_of_a_long_line_is_no_line() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let log = dir.path().join("log");
         for before in [0, 4095, 4096, (1 << 16) - 3, 1 << 16] {
             fs::write(&log, format!("{}bafimo {}", "x".repeat(before), "y".repeat(10))).unwrap();

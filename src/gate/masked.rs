@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_masked_wherever_the_pieces_of_a_log_end_and_bytes_that_are_no_text_stay() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (log, mask) = (dir.path().join("a/step.log"), Mask::new([SECRET]));
         fs::create_dir(dir.path().join("a")).unwrap();
         for before in [0, 1, PIECE - 20, PIECE - 19, PIECE - 7, PIECE - 1, PIECE, 2 * PIECE - 3] {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_log_without_a_secret_is_not_written_again() {
         use std::os::unix::fs::MetadataExt as _;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let log = dir.path().join("step.log");
         fs::write(&log, "sk-canary, and no more of it").unwrap();
         let before = fs::metadata(&log).unwrap().ino();

@@ -70,7 +70,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn project(step: &str) -> (tempfile::TempDir, Vec<Lane>) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         for folder in ["lanes", "scripts", "sub", "tools"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_module_that_a_step_runs_is_protected_where_it_is_a_check() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         fs::create_dir(dir.path().join("qa")).unwrap();
         for file in ["qa/verify.py", "qa/app.py"] {
             fs::write(dir.path().join(file), "print()\n").unwrap();
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_file_that_a_step_only_writes_is_not_what_it_is_judged_by() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         fs::write(dir.path().join("sum.txt"), "3").unwrap();
         for (step, is_protected) in [
             ("run: wc -l src.c > sum.txt", false),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_folder_that_a_linked_gate_leads_to_is_protected() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         fs::create_dir(dir.path().join("ci")).unwrap();
         symlink("ci", dir.path().join("lanes")).unwrap();
         let policy = frozen(&[], dir.path()).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use crate::workspace::ProtectedRule;
 
 fn sealed(allow_edit: &[String]) -> (tempfile::TempDir, Seal) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::test_support::temp_dir();
     fs::create_dir_all(dir.path().join("lanes")).unwrap();
     fs::create_dir_all(dir.path().join("src")).unwrap();
     fs::write(dir.path().join("lanes/verify.yaml"), "steps: []").unwrap();
@@ -18,7 +18,7 @@ fn sealed(allow_edit: &[String]) -> (tempfile::TempDir, Seal) {
 }
 
 fn changes(seal: &Seal) -> Vec<(String, String)> {
-    let (findings, aside) = (seal.inspect(), tempfile::tempdir().unwrap());
+    let (findings, aside) = (seal.inspect(), crate::test_support::temp_dir());
     assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
     findings.into_iter().map(|finding| (finding.path, finding.change)).collect()
 }
@@ -70,7 +70,7 @@ fn a_file_is_put_back_with_its_mode() {
 #[test]
 fn a_link_in_the_place_of_a_protected_folder_is_found_and_never_written_through() {
     let (dir, seal) = sealed(&[]);
-    let outside = tempfile::tempdir().unwrap();
+    let outside = crate::test_support::temp_dir();
     fs::remove_dir_all(dir.path().join("lanes")).unwrap();
     symlink(outside.path(), dir.path().join("lanes")).unwrap();
     assert!(changes(&seal).contains(&("lanes".to_owned(), "added".to_owned())));
@@ -156,7 +156,7 @@ fn a_file_that_was_written_and_put_back_was_touched_all_the_same() {
 #[test]
 fn what_is_put_back_writes_nothing_over_that_is_not_set_aside() {
     let (dir, seal) = sealed(&[]);
-    let (at, aside) = (|path: &str| dir.path().join(path), tempfile::tempdir().unwrap());
+    let (at, aside) = (|path: &str| dir.path().join(path), crate::test_support::temp_dir());
     fs::write(at("lanes/verify.yaml"), "changed").unwrap();
     fs::write(at("lanes/extra.yaml"), "added").unwrap();
     fs::remove_file(at("lanes/check.sh")).unwrap();
@@ -190,7 +190,7 @@ fn beyond_the_paths_of_the_base_only_what_defines_the_gate_is_sealed() {
 #[test]
 fn what_is_huge_is_neither_read_nor_copied_and_what_was_there_is_put_back() {
     let (dir, seal) = sealed(&[]);
-    let (huge, aside) = (dir.path().join("lanes/check.sh"), tempfile::tempdir().unwrap());
+    let (huge, aside) = (dir.path().join("lanes/check.sh"), crate::test_support::temp_dir());
     fs::File::create(&huge).unwrap().set_len(3 << 30).unwrap();
     let findings = seal.inspect();
     assert_eq!(findings.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["lanes/check.sh"]);

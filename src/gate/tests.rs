@@ -19,7 +19,7 @@ struct Court {
 
 /// A project with these files, and the gate of these lanes, in this order.
 async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&str>) -> Court {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (root, stop) = (home.path().join("tree"), CancellationToken::new());
     fs::create_dir_all(root.join("lanes")).unwrap();
     fs::create_dir_all(home.path().join("held")).unwrap();

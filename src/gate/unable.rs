@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_around_a_step_is_named_with_what_mends_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         std::fs::write(folder.path().join("there"), "#!/bin/sh\n").unwrap();
         let hidden = format!("/h/bin/tool: 2: {}: not found", folder.path().join("there").display());
         let path = folder.path().to_str().unwrap();

@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn reports_are_found_in_every_module_where_the_step_wrote_them() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path();
         write(root, "target/surefire-reports/TEST-p.Old.xml", &["old"]);
         write(root, "app/build/test-results/test/TEST-p.Kept.xml", &["kept"]);
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_report_that_is_written_again_is_new() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path();
         write(root, "sub/target/surefire-reports/TEST-p.T.xml", &["a"]);
         let again = || write(root, "sub/target/surefire-reports/TEST-p.T.xml", &["a"]);
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn steps_of_other_programs_and_those_with_a_report_of_their_own_have_none() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path();
         let runs = || write(root, "target/surefire-reports/TEST-p.T.xml", &["a"]);
         for keys in ["run: make test", "run: mvn test, junit: r.xml", "run: mvn test, dir: gone"] {
@@ -201,7 +201,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_link_leads_to_a_report() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
         fs::create_dir(&root).unwrap();
         let runs = || {

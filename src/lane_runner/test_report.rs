@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_report_is_read_from_its_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let (root, path) = (folder.path(), "sub/../report.xml");
         let text = "<testsuite><testcase name='a'/><testcase name='\u{fffd}'/></testsuite>";
         fs::write(root.join("report.xml"), text).unwrap();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_refused_with_its_name_and_place() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let (root, path) = (folder.path(), folder.path().join("report.xml"));
         fs::write(&path, "<testsuite>\n<testcase name='a'></testsuite>").unwrap();
         insta::assert_snapshot!(said(root, "report.xml"), @"the test report `/report.xml` is malformed: line 2: ill-formed document: expected `</testcase>`, but `</testsuite>` was found");
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn no_link_leads_to_a_report_that_is_elsewhere_nor_is_that_removed() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
         [&root, &elsewhere].iter().for_each(|folder| fs::create_dir(folder).unwrap());
         fs::write(elsewhere.join("r.xml"), "<testsuite><testcase name='secret'/></testsuite>").unwrap();

@@ -12,7 +12,7 @@ struct Place {
 }
 
 fn place() -> Place {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("WHO".into(), "room".into())];
     let room = Room::new(folder.path().into(), env, folder.path().join("logs"), 4);
     Place { folder, room }
@@ -368,7 +368,7 @@ async fn a_failure_whose_other_try_is_called_off_stays_a_failure_with_its_output
 
 #[tokio::test]
 async fn what_ran_cannot_have_a_report_read_that_it_does_not_see_itself() {
-    let (place, elsewhere) = (place(), tempfile::tempdir().unwrap());
+    let (place, elsewhere) = (place(), crate::test_support::temp_dir());
     let secret = "<testsuite><testcase name='the secret'><failure>word</failure></testcase></testsuite>";
     std::fs::write(elsewhere.path().join("r.xml"), secret).unwrap();
     std::fs::create_dir(place.folder.path().join("out")).unwrap();

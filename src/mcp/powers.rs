@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_server_with_powers_takes_nothing_from_the_workspace_whatever_way_leads_there() {
-        let root = tempfile::tempdir().unwrap();
+        let root = crate::test_support::temp_dir();
         let root = root.path().canonicalize().unwrap();
         let (work, other) = (root.join("work"), root.join("other"));
         for folder in [&work, &other] {

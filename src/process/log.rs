@@ -138,7 +138,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn written(limit: u64, pieces: &[&[u8]]) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let path = folder.path().join("new/step.log");
         let mut log = Log::prepare(path.clone(), limit).unwrap();
         pieces.iter().for_each(|piece| log.write(piece).unwrap());
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_writes_nothing_has_a_file_only_where_one_is_wanted_and_never_an_old_one() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let path = folder.path().join("step.log");
         fs::write(&path, "old").unwrap();
         Log::prepare(path.clone(), 600).unwrap().finish(false).unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_link_in_the_place_of_the_log_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let (victim, path) = (folder.path().join("victim"), folder.path().join("step.log"));
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_its_mode_closes_cannot_be_written_not_even_by_root() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         assert_eq!(unwritable(folder.path()), None);
         fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
         let found = unwritable(folder.path()).unwrap();

@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn folders_that_somebody_else_writes_in_are_no_part_of_the_search_path() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
         ["w/bin", "bin", "w2"].iter().for_each(|name| fs::create_dir_all(at(name)).unwrap());
         symlink(at("w/bin"), at("link")).unwrap();

@@ -166,7 +166,7 @@ async fn a_dropped_run_takes_its_whole_tree_with_it() {
 
 #[tokio::test]
 async fn of_two_steps_at_once_the_first_to_end_leaves_the_other_ones_processes_alone() {
-    let (daemon, other, folder) = (unique_sleep(), unique_sleep(), tempfile::tempdir().unwrap());
+    let (daemon, other, folder) = (unique_sleep(), unique_sleep(), crate::test_support::temp_dir());
     let flag = folder.path().join("go");
     let leaving = shell(&format!(
         "while ! pgrep -f '^{other}' >/dev/null; do sleep 0.02; done; (env -i setsid {daemon} </dev/null >/dev/null 2>&1 &); while ! pgrep -f '^{daemon}' >/dev/null; do sleep 0.02; done"
@@ -200,7 +200,7 @@ async fn children_that_this_process_has_for_other_reasons_live_on() {
 
 #[tokio::test]
 async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     // One that has ended can be asked for its number until it is reaped.
     let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ >> numbers' &); done
         until [ $(cat numbers | wc -l) = 8 ]; do sleep 0.01; done
@@ -211,7 +211,7 @@ async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
 
 #[tokio::test]
 async fn a_hundred_megabytes_are_logged_within_the_limit_and_kept_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let path = folder.path().join("step.log");
     let script = "head -c 100000000 /dev/zero | tr '\\0' x; echo end";
     let ended = finish(Invocation { log: Some(path.clone()), log_limit: 3_000_000, ..shell(script) }).await;
@@ -226,7 +226,7 @@ async fn a_hundred_megabytes_are_logged_within_the_limit_and_kept_in_little_memo
 
 #[tokio::test]
 async fn invalid_text_is_logged_as_it_is_and_shown_as_text() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let path = folder.path().join("step.log");
     let ended = finish(Invocation { log: Some(path.clone()), ..shell("printf 'a\\377\\033[1mb'") }).await;
     assert_eq!((ended.output.text(99), fs::read(path).unwrap()), ("a\u{fffd}b".to_owned(), b"a\xff\x1b[1mb".to_vec()));

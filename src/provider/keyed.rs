@@ -301,14 +301,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_key_is_asked_for_again_once_and_a_good_one_is_kept() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let (keys, ends) = keys(vec![denied(), said(), said()], command(&counting(folder.path()), None), 2).await;
         assert_eq!((keys, ends), (["key-1", "key-2", "key-2"].map(str::to_owned).to_vec(), vec![Ok("hi".into()); 2]));
     }
 
     #[tokio::test]
     async fn a_header_of_a_program_is_fetched_anew_like_a_key_and_each_value_is_told_of_before_it_is_sent() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let mut server = Scripted::start(vec![denied(), said()]);
         let sources =
             KeyCommands { key: None, headers: vec![("x-token".into(), command(&counting(folder.path()), None))] };
@@ -336,7 +336,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_will_be_old_soon_is_renewed_ahead_and_one_that_lasts_is_not() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let renewed = async |ttl: Option<Duration>| {
             let count = folder.path().join(format!("{}", ttl.unwrap_or_default().as_secs()));
             std::fs::create_dir(&count).unwrap();
@@ -358,7 +358,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_old_key_is_asked_for_again_before_it_is_used() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let source = command(&counting(folder.path()), Some(Duration::ZERO));
         let (keys, _) = keys(vec![said(), said()], source, 2).await;
         assert_eq!(keys, ["key-2", "key-3"]);

@@ -67,7 +67,7 @@ fn every_moment_is_begun_once_at_most_and_begun_or_said_to_be_missed() {
 
 async fn live(seed: u64) {
     let mut dice = Dice(seed + 1);
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let schedules = ["every 7m", "*/10 * * * *", "13 * * * *", "every 1h"];
     let text = schedules[dice.below(4) as usize];
     write_task(home.path(), "work.md", &format!("schedule: \"{text}\""));

@@ -57,7 +57,7 @@ fn names(scheduler: &Scheduler) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_file_was_away_for_a_while_never_runs_beside_itself() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T02:59:30Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T02:59:30Z")));
     let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
     write_task(home.path(), "often.md", "schedule: \"* * * * *\"");
     let scheduler = scheduler(home.path(), &clock, &submit);
@@ -78,7 +78,7 @@ async fn a_task_whose_file_was_away_for_a_while_never_runs_beside_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_file_cannot_be_read_is_not_forgotten_for_that() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T01:00:00Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T01:00:00Z")));
     let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
     write_task(home.path(), "nightly.md", "schedule: \"0 3 * * *\"");
     let scheduler = scheduler(home.path(), &clock, &submit);
@@ -96,7 +96,7 @@ async fn a_task_whose_file_cannot_be_read_is_not_forgotten_for_that() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T01:00:00Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T01:00:00Z")));
     let front = "schedule: { cron: \"*/10 * * * *\", monitor: { margin: 1m } }";
     write_task(home.path(), "often.md", front);
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
@@ -136,7 +136,7 @@ async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_monitor_of_its_name_that_is_not_its_own_hears_nothing_of_a_task() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-03-01T00:59:30Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-03-01T00:59:30Z")));
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let theirs = monitor(&store, "");
     write_task(home.path(), "backup.md", "schedule: \"0 * * * *\"");

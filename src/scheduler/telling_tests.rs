@@ -70,7 +70,7 @@ fn once() -> Context {
 
 #[tokio::test]
 async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_was_taken() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (url, mut requests) = receiver(&[500, 204]);
     let (job, clock) = failing(home.path(), &[("backup", &url)]);
     job.run(once()).await.unwrap();
@@ -102,7 +102,7 @@ async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_
 
 #[tokio::test]
 async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let (url, mut requests) = receiver(&[0]);
     let dir = home.path().to_owned();
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
@@ -128,7 +128,7 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
 
 #[tokio::test]
 async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let ((dead, mut asked), (well, mut heard)) = (receiver(&[0]), receiver(&[204]));
     let (job, _clock) = failing(home.path(), &[("a", &dead), ("b", &well)]);
     let context = once();

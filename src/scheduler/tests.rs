@@ -111,7 +111,7 @@ async fn states(home: &Path) -> Vec<(String, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_go_well_soon_is_tried_three_times_and_what_would_not_once() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T00:00:01Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T00:00:01Z")));
     let soon = || Err(JobError::Retryable("busy".into()));
     let ends = vec![Err(JobError::Final("no".into())), soon(), soon(), soon(), Ok(()), soon()];
     let schedule = Schedule::every(Duration::from_secs(60)).unwrap();
@@ -133,7 +133,7 @@ async fn what_may_go_well_soon_is_tried_three_times_and_what_would_not_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_off_for_a_day_does_its_own_work_once() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T00:00:01Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T00:00:01Z")));
     let schedule = Schedule::every(Duration::from_secs(1800)).unwrap();
     let job = Arc::new(Told { schedule, ends: Mutex::default(), begun: AtomicU64::default() });
     for begun in 1..=2 {
@@ -149,7 +149,7 @@ async fn a_server_that_was_off_for_a_day_does_its_own_work_once() {
 
 #[test]
 fn tasks_with_a_schedule_are_found_and_broken_ones_are_said_beside_them() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     write_task(home.path(), "nightly.md", "schedule: \"0 3 * * *\"");
     write_task(home.path(), "ci/Hourly run.md", "schedule: { every: 1h, monitor: false }");
     write_task(home.path(), "never.md", "schedule: \"0 0 31 2 *\"");
@@ -184,7 +184,7 @@ pub(super) fn named_monitor(store: &Store, slug: &str, on_change: &str) -> Monit
 
 #[test]
 fn check_ins_are_written_once_and_what_the_system_adds_too() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     monitor(&store, "");
     let now = |time: &str| at(&format!("2026-03-01T{time}Z"));
@@ -214,7 +214,7 @@ fn check_ins_are_written_once_and_what_the_system_adds_too() {
 
 #[test]
 fn what_never_ends_is_not_remembered_for_ever() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let row = MonitorRow { max_runtime_ms: None, ..monitor(&store, "") };
     assert_eq!(store.put_monitor(&row).unwrap(), MonitorWrite::Done);
@@ -228,7 +228,7 @@ fn what_never_ends_is_not_remembered_for_ever() {
 
 #[test]
 fn a_monitor_is_replaced_and_removed_by_nobody_but_its_owner() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let own = monitor(&store, "");
     let tasks = MonitorRow { owner: Some("backup".into()), schedule: "every 1m".into(), ..own.clone() };
@@ -268,7 +268,7 @@ impl Submit for AtOnce {
 
 #[tokio::test(start_paused = true)]
 async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
-    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T02:59:30Z")));
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T02:59:30Z")));
     write_task(home.path(), "nightly.md", "schedule: \"0 3 * * *\"");
     let submit = Arc::new(AtOnce::default());
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
@@ -308,7 +308,7 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
 
 #[tokio::test]
 async fn another_health_is_told_to_a_program_until_it_has_heard() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let script = "test -e ready || { touch ready; exit 3; }; echo \"$FLEDGE_MONITOR $FLEDGE_HEALTH_WAS $FLEDGE_HEALTH $FLEDGE_DELIVERY\" >> told";
     let how = OnChange::Command(["sh", "-c", script].map(str::to_owned).into());

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn one_server_has_a_project_and_the_next_is_told_which() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let folder = home.path().join("serve");
         assert_eq!(Lease::address(&folder), None);
         let mut lease = Lease::take(&folder).unwrap();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_free_although_a_program_that_is_being_started_has_a_copy_of_its_handle() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let folder = home.path().join("serve");
         let mut lease = Lease::take(&folder).unwrap();
         lease.is_at("http://127.0.0.1:7777").unwrap();

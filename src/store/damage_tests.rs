@@ -41,7 +41,7 @@ fn a_log_that_is_cut_anywhere_in_its_last_commit_gives_all_commits_before() {
     journal.append(3, "C", "3").unwrap();
     let Picture { db, log } = Picture::of(&store);
     let all = records(&store, "r").unwrap();
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = crate::test_support::temp_dir();
     assert!(begun < log.len());
     // Every byte near the head of a frame and at the end, and many in between: these are all alike, and each costs a recovery.
     let is_near_a_head = |cut: usize| (cut - 32) % 4120 < 32 || cut + 8 > log.len();
@@ -63,7 +63,7 @@ fn a_block_of_zeros_anywhere_is_refused_or_was_of_no_account() {
     store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let all = records(&store, "r").unwrap();
     let Picture { db, .. } = Picture::of(&store);
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = crate::test_support::temp_dir();
     let mut refused = 0;
     for block in 0..db.len() / 512 {
         let mut db = db.clone();

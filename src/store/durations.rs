@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_learned_moves_slowly_and_belongs_to_a_command() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let project = &folder.path().join("project");
         assert_eq!(Durations::read(project, "verify").unwrap(), Durations::default());
         Durations::add(project, []).unwrap();
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_an_older_fledge_knew_is_taken_over_once() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let (project, file) = (folder.path(), folder.path().join("durations.json"));
         let key = format!("verify/cargo test {}", digest("cargo test"));
         let known = format!(
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_database_that_is_busy_and_one_that_is_newer_is_let_be() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let project = folder.path();
         let step = |took| [("verify", "test", "c", ms(took))];
         Durations::add(project, step(100)).unwrap();
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_was_not_seen_for_longest_is_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let project = folder.path();
         let steps: Vec<String> = (1..MOST).map(|n| format!("step {n}")).collect();
         Durations::add(project, [("verify", "first", "c", ms(100))]).unwrap();
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn lanes_that_end_at_once_never_tear_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let project = folder.path();
         Durations::add(project, ["a", "b", "c"].map(|name| ("verify", name, "c", ms(100)))).unwrap();
         std::thread::scope(|scope| {

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_was_closed_to_its_owner_is_cleared_too_and_links_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (room, outside) = (dir.path().join("room"), dir.path().join("outside"));
         fs::create_dir_all(room.join("a/b")).unwrap();
         fs::write(room.join("a/b/c"), "c").unwrap();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_inside_however_it_is_named() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();
         let (outer, outside) = (root.join("outer"), root.join("outside"));
         fs::create_dir_all(outer.join("in")).unwrap();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_link_is_written_through_and_a_pipe_is_written_to() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_keeps_its_old_content() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let path = dir.path().join("missing").join("report.json");
         assert!(write_whole(&path, b"new").is_err());
         let path = dir.path().join("report.json");
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_or_no_file_is_not_read() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let path = dir.path().join("text");
         assert_eq!(read_text(&path, 4).unwrap(), None);
         fs::write(&path, "text").unwrap();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_new_file_is_never_written_over_another_one() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let path = dir.path().join("lane.yaml");
         assert!(write_new(&path, b"first").unwrap());
         assert!(!write_new(&path, b"second").unwrap());

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn old_logs_are_forgotten_unless_they_are_being_written() {
-        let project = tempfile::tempdir().unwrap();
+        let project = crate::test_support::temp_dir();
         let kept = LaneDir::create(project.path(), "1").unwrap();
         drop(LaneDir::create(project.path(), "2").unwrap());
         drop(LaneDir::create(project.path(), "3").unwrap());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_room_that_a_killed_run_left_behind_goes_and_its_logs_stay() {
-        let project = tempfile::tempdir().unwrap();
+        let project = crate::test_support::temp_dir();
         let filled = |name: &str| {
             let run = LaneDir::create(project.path(), name).unwrap();
             FLEETING.iter().for_each(|left| fs::create_dir_all(run.path().join(left).join("a/b")).unwrap());
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_newest_folders_are_kept_and_those_that_are_in_use() {
-        let project = tempfile::tempdir().unwrap();
+        let project = crate::test_support::temp_dir();
         let create = |number: usize| LaneDir::create(project.path(), &format!("{number:03}")).unwrap();
         let first = create(0);
         fs::write(first.path().join("log"), "text").unwrap();

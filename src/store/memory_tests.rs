@@ -19,7 +19,7 @@ fn recalled(store: &Store, text: &str, now_ms: i64) -> Vec<String> {
 
 #[test]
 fn what_has_more_of_the_rare_words_comes_first_and_of_equals_the_newest() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     for (text, now_ms) in [
         ("the parser of dates is in src/dates.rs", 1),
@@ -39,7 +39,7 @@ fn what_has_more_of_the_rare_words_comes_first_and_of_equals_the_newest() {
 
 #[test]
 fn the_same_text_is_one_memory_and_lives_as_long_as_the_longer_one() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     store.remember(&fact("dates are in UTC", 1).ephemeral(100)).unwrap();
     store.remember(&fact("dates are in UTC", 2)).unwrap();
@@ -49,7 +49,7 @@ fn the_same_text_is_one_memory_and_lives_as_long_as_the_longer_one() {
 
 #[test]
 fn a_run_has_one_memory_which_says_what_was_kept_last() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     let of = |text: &str, now_ms| Memory::of_run(RunId::new("r"), text.into(), now_ms).ephemeral(10);
     store.remember(&of("it failed", 1)).unwrap();
@@ -60,7 +60,7 @@ fn a_run_has_one_memory_which_says_what_was_kept_last() {
 
 #[test]
 fn what_has_expired_is_not_recalled_and_goes_with_the_next_one_that_is_kept() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     store.remember(&fact("the sky is grey", 1).ephemeral(10)).unwrap();
     assert_eq!((recalled(&store, "sky", 10).len(), recalled(&store, "sky", 11).len()), (1, 0));
@@ -72,7 +72,7 @@ fn what_has_expired_is_not_recalled_and_goes_with_the_next_one_that_is_kept() {
 
 #[test]
 fn one_all_or_the_expired_ones_are_forgotten_and_their_words_too() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     let (a, b, c) = (fact("a red door", 1), fact("a red car", 2), fact("a red sky", 3).ephemeral(4));
     [&a, &b, &c].iter().for_each(|memory| store.remember(memory).unwrap());
@@ -86,7 +86,7 @@ fn one_all_or_the_expired_ones_are_forgotten_and_their_words_too() {
 
 #[test]
 fn a_memory_is_called_by_the_start_of_its_id() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     let memory = fact("dates are in UTC", 1);
     store.remember(&memory).unwrap();
@@ -99,7 +99,7 @@ fn a_memory_is_called_by_the_start_of_its_id() {
 
 #[test]
 fn no_project_hears_of_another_ones_memory() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     open(home.path()).remember(&fact("dates are in UTC", 1)).unwrap();
     let other = Store::open(home.path(), Path::new("/b/app")).unwrap();
     assert_eq!((recalled(&other, "dates", 2).len(), recalled(&open(home.path()), "dates", 2).len()), (0, 1));
@@ -107,7 +107,7 @@ fn no_project_hears_of_another_ones_memory() {
 
 #[test]
 fn among_many_memories_a_rare_word_decides_and_of_a_common_one_the_newest_are_found() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = open(home.path());
     store.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
     for number in 0..300 {
@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn no_text_is_a_wrong_query(text in "(\\PC|[\"'*^:(){}+-]|NEAR|AND|OR|NOT|\\x00|🦀| ){0,60}") {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let store = open(home.path());
         store.remember(&fact("near and or not 🦀 a", 1)).unwrap();
         prop_assert!(store.recall(&text, 2, 5).is_ok());

@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let path = home.path().join(FILE);
         let old = open_up_to(&path, &of(&MIGRATIONS[..1]), PATIENCE).unwrap();
         let rows = "INSERT INTO events (run, seq, at, kind, data, hash) \
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_migration_that_fails_leaves_the_version_before() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let path = home.path().join(FILE);
         let broken = [RUNS, "CREATE TABLE more (a) STRICT; CREATE TABLE runs (a)"];
         assert!(open_up_to(&path, &of(&broken), PATIENCE).is_err());

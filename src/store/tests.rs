@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 /// A store in a folder of its own.
 pub(super) fn store() -> (TempDir, Store) {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let store = Store::open(home.path(), Path::new("/a/app")).unwrap();
     (home, store)
 }
@@ -180,7 +180,7 @@ fn several_runs_write_to_one_database_at_once() {
 
 #[test]
 fn a_database_is_made_once_by_many_that_open_it_at_once() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| Store::open(home.path(), Path::new("/a/app")).unwrap());
@@ -270,7 +270,7 @@ fn the_short_form_of_an_id_is_that_of_no_other_run() {
 
 #[test]
 fn who_only_looks_makes_nothing_and_finds_every_project() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let state = home.path().join("state");
     assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_none());
     assert!(Store::all(&state).unwrap().is_empty() && !state.exists());

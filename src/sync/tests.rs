@@ -52,7 +52,7 @@ impl Server {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let (fates, asked) = (Arc::<Mutex<VecDeque<Fate>>>::default(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
         let (state, fated, heard) = (home.path().to_owned(), fates.clone(), asked.clone());
         std::thread::spawn(move || {
@@ -149,7 +149,7 @@ struct Machine {
 
 impl Machine {
     fn new(name: &str) -> Self {
-        let machine = Self { home: tempfile::tempdir().unwrap(), name: name.to_owned() };
+        let machine = Self { home: crate::test_support::temp_dir(), name: name.to_owned() };
         machine.store().begin_sending().unwrap();
         machine
     }

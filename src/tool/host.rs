@@ -271,7 +271,7 @@ mod tests {
     }
 
     async fn perform(tool: Tool) -> ToolOutcome {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         std::fs::create_dir(home.path().join("tree")).unwrap();
         let settings = HostSettings {
             root: home.path().join("tree"),

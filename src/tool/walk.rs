@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_the_walk_at_the_next_name() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         for name in ["a", "b", "c"] {
             std::fs::write(home.path().join(name), "").unwrap();
         }

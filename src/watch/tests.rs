@@ -20,7 +20,7 @@ impl Project {
     }
 
     async fn apart(files: &[(&str, &str)], apart: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path().canonicalize().unwrap();
         files.iter().for_each(|(path, content)| put(&root.join(path), content));
         let apart: Vec<PathBuf> = apart.iter().map(|path| root.join(path)).collect();
@@ -128,7 +128,7 @@ async fn what_ignore_files_name_and_version_control_keeps_does_not_count() {
 
 #[tokio::test]
 async fn without_a_repository_ignore_files_above_the_root_do_not_hold_and_those_below_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::test_support::temp_dir();
     let root = folder.path().canonicalize().unwrap();
     put(&root.join(".gitignore"), "*\n");
     put(&root.join("project/.gitignore"), "out\n");

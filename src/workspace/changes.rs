@@ -70,7 +70,7 @@ mod tests {
 
     #[tokio::test]
     async fn changed_new_and_removed_paths_are_told_and_outside_a_repository_nothing_is_known() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = root.to_string_lossy().into_owned();

@@ -220,7 +220,7 @@ mod tests {
 
     /// A workspace and a folder outside of it.
     fn scene() -> (tempfile::TempDir, PathBuf, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();
         let (inside, outside) = (root.join("in"), root.join("out"));
         fs::create_dir_all(inside.join("sub")).unwrap();

@@ -95,7 +95,7 @@ fn what_the_documentation_shows_is_read_as_it_says() {
                     fledge::lane::parse("verify", file, block).map(drop).map_err(|e| e.to_string())
                 }
                 "yaml" => {
-                    let project = tempfile::tempdir().expect("a folder can be made");
+                    let project = crate::support::temp_dir();
                     fs::write(project.path().join("fledge.yaml"), block).expect("it can be written into");
                     fledge::config::load(&Default::default(), project.path()).map(drop).map_err(|e| e.to_string())
                 }

@@ -15,7 +15,7 @@ pub(crate) struct Bench(TempDir);
 impl Bench {
     /// A new one.
     pub(crate) fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("attack-").tempdir().unwrap())
+        Self(tempfile::Builder::new().prefix("attack-").tempdir_in(crate::support::place()).unwrap())
     }
 
     /// A stage for this work, with what was kept of its base.

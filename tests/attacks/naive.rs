@@ -25,7 +25,7 @@ struct Step {
 
 /// The work, and what such a gate makes of it.
 pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
-    let place = tempfile::Builder::new().prefix("attack-").tempdir().unwrap();
+    let place = tempfile::Builder::new().prefix("attack-").tempdir_in(crate::support::place()).unwrap();
     let stage = Stage::set(work, &place.path().join("stage"));
     stage.shell(&work.sketch, "sketch");
     stage.shell("git status --porcelain", "status");

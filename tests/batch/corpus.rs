@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// Writes the projects that these globs name.
 fn written(globs: &[&str], seed: &str) -> (TempDir, Vec<Value>) {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::support::temp_dir();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/corpus/make.py");
     let made = Command::new("python3")
         .arg(make)

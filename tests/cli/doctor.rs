@@ -106,7 +106,7 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
         let place = Fledge::new().lane("verify", &needs("x")).file("sub/x", "").env("TMPDIR", tmp);
         checks(&place.args(&["doctor", "--json"]).run())
     };
-    let own = tempfile::tempdir().unwrap();
+    let own = crate::support::temp_dir();
     let good = about(&look(own.path().to_str().unwrap()), "tmp");
     assert_eq!((good.0.as_str(), good.2.as_str()), ("ok", ""));
     let missing = about(&look("/nowhere/at/all"), "tmp");

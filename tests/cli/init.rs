@@ -110,7 +110,7 @@ fn a_fresh_project_with_a_script_passes_what_is_written_for_it() {
 #[test]
 fn the_file_is_readable_says_where_it_comes_from_and_what_is_missing() {
     let manifest = r#"{"scripts": {"test": "x"}, "packageManager": "pnpm@9"}"#;
-    let programs = tempfile::tempdir().unwrap();
+    let programs = crate::support::temp_dir();
     std::fs::write(programs.path().join("make"), "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(programs.path().join("make"), PermissionsExt::from_mode(0o755)).unwrap();
     let path = programs.path().to_str().unwrap().to_owned();
@@ -130,7 +130,7 @@ fn the_file_is_readable_says_where_it_comes_from_and_what_is_missing() {
 
 #[test]
 fn of_a_folder_of_projects_each_is_checked_where_it_lies() {
-    let programs = tempfile::tempdir().unwrap();
+    let programs = crate::support::temp_dir();
     std::fs::write(programs.path().join("make"), "#!/bin/sh\necho $1 > ran\n").unwrap();
     std::fs::set_permissions(programs.path().join("make"), PermissionsExt::from_mode(0o755)).unwrap();
     let path = programs.path().to_str().unwrap().to_owned();

@@ -74,7 +74,7 @@ fn first(order: &str) -> Course {
 /// The names of all places that are reached, in their order.
 #[track_caller]
 fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let trace = folder.path().join("trace");
     assert_eq!(run(&format!("trace:{}", trace.display())), Some(0));
     fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()

@@ -2,7 +2,6 @@
 
 use crate::support::{Ended, Fledge, Model, Turn, call, say, shell, write};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 
 /// What a run of the program is started with; the same words begin it and take it up again.
 // No wall: places in the tools are to be reached in the process that dies.
@@ -20,15 +19,8 @@ const INSTRUCTIONS: &str = "Be brief.\n";
 /// The program at the beginning.
 pub(crate) fn beginning(model: &Model) -> Fledge {
     let notes = "What is known of this.\n".repeat(2700); // with it the plan is too large for a row of the database
-    let fledge = Fledge::new_in(&place()).task(TASK).lane("verify", LANE).file("AGENTS.md", INSTRUCTIONS.repeat(600));
+    let fledge = Fledge::new().task(TASK).lane("verify", LANE).file("AGENTS.md", INSTRUCTIONS.repeat(600));
     fledge.file("notes.md", notes).file("a.txt", "old\n").file("b.txt", "b\n").anthropic(model).args(&ARGS)
-}
-
-/// Where it happens: in memory, where the machine has room for that. A process that dies loses nothing there that it would have kept on a disk,
-/// and a sync costs no wait; what a disk may lose is for `tests/disk`.
-fn place() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if tempfile::tempdir_in(memory).is_ok() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// The program once more where it was.

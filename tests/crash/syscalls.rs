@@ -53,7 +53,7 @@ fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
     let Some(calm) = calm() else { return };
     let cases: Vec<String> = chosen(count("fsync"), 1).map(|number| number.to_string()).collect();
     each(&cases, |number| {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let trace = folder.path().join("trace");
         let fault = format!("inject=fsync:error=EIO:when={number}");
         let calls = format!("trace={DATABASE}");
@@ -90,7 +90,7 @@ fn first(options: &[&str]) -> Course {
 
 /// How many of these calls the busiest thread makes: each one counts for itself.
 fn count(calls: &str) -> u64 {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let trace = folder.path().join("trace");
     let course = first(&["-o", trace.to_str().unwrap(), "-e", &format!("trace={calls}")]);
     assert_eq!(course.code(), Some(0));

@@ -136,7 +136,7 @@ fn a_worktree_is_made_from_any_commit_in_any_kind_of_checkout() {
     assert_eq!(run.git(&["ls-tree", "--name-only", branch]), "done\nlanes\none\ntask.md");
     // A shallow clone.
     let model = working();
-    let far = tempfile::tempdir().unwrap();
+    let far = crate::support::temp_dir();
     git(far.path(), &["init", "-q", "-b", "main"]);
     for (path, text) in [("done.txt", "1"), ("lanes/verify.yaml", "steps:\n  - { name: there, run: test -f done }\n")] {
         fs::create_dir_all(far.path().join("lanes")).unwrap();

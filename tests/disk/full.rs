@@ -30,7 +30,7 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
     for (call, times) in calls {
         for when in times.step_by(if is_whole { 1 } else { 9 }) {
             let complaint = COMPLAINTS[when % COMPLAINTS.len()];
-            let home = tempfile::tempdir().unwrap();
+            let home = crate::support::temp_dir();
             let (calls, inject) = (format!("trace={call}"), format!("inject={call}:error={complaint}:when={when}"));
             let starter = ["strace", "-f", "-o", "/dev/null", "-e", &calls, "-e", &inject];
             let ended = writer(&starter, LARGE, 0, home.path()).unwrap();
@@ -46,7 +46,7 @@ fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
     for (limit, is_told) in
         [(0, true), (1, true), (40, true), (90, true), (135, true), (155, true), (165, true), (90, false), (155, false)]
     {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::support::temp_dir();
         let trap = if is_told { "trap '' XFSZ;" } else { "" };
         let shell = format!("{trap} ulimit -f {limit}; exec \"$@\"");
         let ended = writer(&["sh", "-c", &shell, "sh"], LARGE, 0, home.path()).unwrap();
@@ -60,7 +60,7 @@ fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
 
 #[test]
 fn on_a_full_disk_it_is_said_and_when_there_is_room_again_it_goes_on() {
-    let (is_whole, room) = (support::is_whole(), tempfile::tempdir().unwrap());
+    let (is_whole, room) = (support::is_whole(), crate::support::temp_dir());
     let (mut failed, room) = (0, room.path().to_str().unwrap());
     for size in (24..640).step_by(if is_whole { 4 } else { 44 }) {
         let mount = format!("mount -t tmpfs -o size={size}k none {room}");
@@ -87,7 +87,7 @@ fn tells_a_story_in_a_small_room() {
 
 #[test]
 fn what_may_only_be_read_is_refused_and_says_so() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::support::temp_dir();
     let mounted = home.path().to_str().unwrap();
     begin(&Store::open(home.path(), Path::new(WORKSPACE)).unwrap(), "a").unwrap().sync().unwrap();
     let mount = format!("mount --bind {mounted} {mounted} && mount -o remount,ro,bind {mounted}");

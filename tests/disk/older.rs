@@ -10,7 +10,7 @@ fn a_database_of_every_older_version_is_brought_up_to_date_and_its_runs_go_on() 
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store");
     let count = u32::try_from(fs::read_dir(fixtures).unwrap().count()).unwrap();
     for version in 1..=count {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::support::temp_dir();
         make_old(version, home.path());
         let mut promises = Promises::default();
         ["begun a 3", "ended b 3"].into_iter().for_each(|word| promises.hear(word));

@@ -4,7 +4,7 @@ use crate::disk::judge::{Loss, Promises, put};
 use crate::disk::states::{Disk, Found};
 use crate::disk::story::{SAID, STORIES, told};
 use crate::disk::trace::Op;
-use crate::support::{Dice, Need, amount, dice, is_whole, record_time, seed};
+use crate::support::{Dice, Need, amount, dice, is_whole, record_time, seed, temp_dir};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ struct Stage {
 
 impl Stage {
     fn of(story: usize) -> Option<Self> {
-        let place = place();
+        let place = temp_dir();
         let root = place.path().canonicalize().unwrap().join("disk");
         std::fs::create_dir(&root).unwrap();
         let ops = told(story, &root)?;
@@ -136,9 +136,4 @@ fn take(op: &Op, disk: &mut Disk, promises: &mut Promises) {
 
 fn is_said(op: &Op) -> bool {
     matches!(op, Op::Write { path, .. } if path.ends_with(SAID))
-}
-
-/// In memory where there is a file system in memory: the syncs of those who look cost nothing there.
-fn place() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

@@ -29,7 +29,7 @@ fn a_run_that_is_killed_in_the_middle_of_a_fault_goes_on_with_the_same_request_a
 
 #[test]
 fn a_wall_clock_that_jumps_by_days_changes_no_pause() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let Some(shim) = jumping_clock(folder.path()) else {
         return Need::CCompiler.lacks("there is no `cc`");
     };
@@ -159,7 +159,7 @@ struct Place {
 
 impl Place {
     fn new(wire: Wire, server: Server) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let at = |path: &str| folder.path().join(path);
         fs::create_dir_all(at("home/.config/fledge")).unwrap();
         fs::create_dir(at("workspace")).unwrap();

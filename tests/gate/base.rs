@@ -57,7 +57,7 @@ fn a_runner_that_finds_no_test_is_no_pass_whatever_the_base_has() {
 #[test]
 fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
     long_test!();
-    let counted = tempfile::tempdir().unwrap();
+    let counted = crate::support::temp_dir();
     let file = counted.path().join("runs");
     let lane = format!("steps:\n  - {{ name: count, run: 'echo x >>{}; test -f done' }}\n", file.display());
     let model = Model::thinking(|request, count| match request.to_string().contains("tool_result") {
@@ -74,7 +74,7 @@ fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
 
 #[test]
 fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
-    let counted = tempfile::tempdir().unwrap();
+    let counted = crate::support::temp_dir();
     let file = counted.path().join("hang");
     std::fs::write(&file, "").unwrap();
     let lane = format!("steps: [{{ name: there, run: 'test -e {} && exec sleep 60; test -f done' }}]", file.display());
@@ -93,7 +93,7 @@ fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
 #[test]
 fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins() {
     long_test!();
-    let counted = tempfile::tempdir().unwrap();
+    let counted = crate::support::temp_dir();
     let file = counted.path().join("starts");
     // As cargo does: what it has made is left in `target`, and what is there is not made again.
     let step = "if test -e target/made; then echo warm; else echo cold; fi >>STARTS; mkdir -p target/x; \

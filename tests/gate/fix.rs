@@ -76,7 +76,7 @@ fn a_pass_at_the_second_try_is_none_where_the_lane_says_so() {
 #[test]
 fn lanes_that_only_the_gate_knows_judge_what_is_there_too() {
     long_test!();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     std::fs::write(folder.path().join("hidden.yaml"), "steps: [{ run: grep -q 3 sum }]").unwrap();
     let holdout = format!("--holdout={}", folder.path().display());
     let fix = |sum| Fledge::new().args(&["fix", &holdout]).lane("verify", "steps: [run: 'true']").file("sum", sum);
@@ -202,7 +202,7 @@ fn a_dry_run_asks_nothing_of_gate_or_model() {
 #[test]
 fn what_a_task_expects_is_asked_today_and_not_of_what_is_kept() {
     // What a step finds may change without any file of the project: here a program beside it.
-    let tools = tempfile::tempdir().unwrap();
+    let tools = crate::support::temp_dir();
     let tool = tools.path().join("is-good");
     let says = |code: u8| {
         use std::os::unix::fs::PermissionsExt as _;

@@ -26,7 +26,7 @@ const OLD: &str = "{\"dependencies\": {\n\"old\": \"1\"\n}}\n";
 
 /// A project whose check asks for the packages that `wanted` names.
 fn project(model: &Model) -> (TempDir, Fledge) {
-    let tools = tempfile::tempdir().unwrap();
+    let tools = crate::support::temp_dir();
     let npm = tools.path().join("npm");
     fs::write(&npm, NPM).unwrap();
     fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
@@ -253,7 +253,7 @@ fn an_installation_for_hold_out_checks_alone_is_not_told_to_the_model() {
             say("Done."),
             say("I do not know."),
         ]);
-        let tools = tempfile::tempdir().unwrap();
+        let tools = crate::support::temp_dir();
         let hatch = tools.path().join("hatch");
         fs::write(&hatch, format!("#!/bin/sh\necho \"hatch: $*\"; exit {}\n", u8::from(fails))).unwrap();
         fs::set_permissions(&hatch, fs::Permissions::from_mode(0o755)).unwrap();

@@ -39,7 +39,7 @@ async fn one_that_is_required_and_does_not_start_is_an_error() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let server = Server::program("t", vec!["/no/such/program".into()]);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let place = super::scene::place(folder.path(), fledge::process::wall::Wall::off());
     let offer = Servers::new(vec![server], place).offer(&CancellationToken::new()).await.unwrap();
     assert!(offer.warnings[0].contains("/no/such/program"), "{:?}", offer.warnings);

@@ -27,7 +27,7 @@ impl Real {
     async fn new(name: &str, command: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
         let wall = Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await.unwrap_or_else(|_| Wall::off());
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let mut place = place(folder.path(), wall);
         place.env[0].1 = std::env::var("PATH").unwrap();
         place.holes.read_only.extend(installed()); // the checkout may be in a home, which is hidden

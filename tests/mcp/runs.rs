@@ -78,7 +78,7 @@ const DONE: &str = "  - { text: Done. }\n";
 
 #[tokio::test]
 async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: hello } }] }\n\
          \x20 - { expect: { contains: [hello, It is not trusted], tool_result: ok }, \
          tools: [{ name: mcp-t-fail, input: { text: luck } }] }\n\
@@ -91,7 +91,7 @@ async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
 
 #[tokio::test]
 async fn a_long_answer_is_cut_fenced_and_can_be_paged() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let text = "long ".repeat(10_000);
     let turns = format!(
         "turns:\n  - {{ tools: [{{ name: mcp-t-echo, input: {{ text: '{text}' }} }}] }}\n\
@@ -104,7 +104,7 @@ async fn a_long_answer_is_cut_fenced_and_can_be_paged() {
 
 #[tokio::test]
 async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
     let bad = server(folder.path(), "no start");
     let required = Server { required: true, ..bad.clone() };
@@ -119,7 +119,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
 
 #[tokio::test]
 async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewrite_begins_none() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let slow = Server { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \
         - { expect: { contains: [answers nothing any more], tool_result: error }, text: Done. }\n";
@@ -138,7 +138,7 @@ async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewri
 
 #[tokio::test]
 async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let turns = "turns:\n  - { tools: [{ name: mcp-t-write, input: { text: made } }] }\n  - { expect: { tool_result: error }, text: Done. }\n".to_string();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
     let mut denying = skip();
@@ -157,7 +157,7 @@ async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
 
 #[tokio::test]
 async fn a_sub_agent_has_the_tools_of_servers_that_were_asked_for_it_and_no_others() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let turns = "turns:
   - { tools: [{ name: subagent-spawn, input: { task: echo, tools: [mcp-t-echo] } }] }
   - { of: 1, tools: [{ name: mcp-t-echo, input: { text: hello } }, { name: mcp-t-write, input: { text: made } }] }

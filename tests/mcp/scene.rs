@@ -45,7 +45,7 @@ impl Scene {
 
     pub(crate) fn with(mode: &str, change: impl FnOnce(Server) -> Server) -> Self {
         record_time();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let server = change(server(folder.path(), mode));
         let servers = Servers::new(vec![server], place(folder.path(), Wall::off()));
         Self { folder, servers }
@@ -61,7 +61,7 @@ impl Scene {
                 return None;
             }
         };
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let server = change(server(folder.path(), "good"));
         let servers = Servers::new(vec![server], place(folder.path(), wall));
         Some(Self { folder, servers })

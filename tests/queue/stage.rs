@@ -39,7 +39,7 @@ impl Stage for Sqlite {
     const SHORTEST: Duration = Duration::ZERO;
 
     fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::support::temp_dir();
         let path = home.path().join("queue.db");
         Self { _home: Some(home), path }
     }

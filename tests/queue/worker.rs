@@ -43,7 +43,7 @@ pub(crate) struct Line {
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self { home: tempfile::tempdir().unwrap() }
+        Self { home: crate::support::temp_dir() }
     }
 
     fn path(&self) -> PathBuf {

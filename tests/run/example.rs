@@ -9,7 +9,7 @@ fn the_example_is_verified_twice_in_a_row_and_the_checkout_stays_as_it_was() {
     let example = root.join("examples/fix-bug");
     let before = listing(&example);
     for _ in 0..2 {
-        let state = tempfile::tempdir().unwrap();
+        let state = crate::support::temp_dir();
         let run = Command::new("sh")
             .arg(example.join("run.sh"))
             .args(["--report", state.path().join("report.json").to_str().unwrap()])

@@ -22,7 +22,7 @@ fn tools(asked: &Asked) -> Vec<&str> {
 
 #[test]
 fn the_middle_of_a_long_log_is_found_and_what_a_hold_out_prints_is_not() {
-    let hidden = tempfile::tempdir().unwrap();
+    let hidden = crate::support::temp_dir();
     std::fs::write(hidden.path().join("h.yaml"), "steps: [{ name: h, run: 'echo canary-held; grep -qs 77 *um' }]")
         .unwrap();
     let model = Model::new([

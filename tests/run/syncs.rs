@@ -10,7 +10,7 @@ fn a_tool_call_costs_at_most_two_syncs_of_the_journal() {
     if !tried.is_ok_and(|tried| tried.status.success()) {
         return Need::Strace.lacks("there is no strace, or it may not trace");
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let syncs = |calls: usize| {
         let trace = folder.path().join(format!("{calls}"));
         let answers = (0..calls).map(|at| write(&format!("file{at}"), "1\n"));

@@ -29,7 +29,7 @@ fn shell(script: &str, dir: &Path) -> Invocation {
 async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
     // Characters that mean something to the kernel where it is told of layers.
-    let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir().unwrap();
+    let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir_in(crate::support::place()).unwrap();
     let at = |path: &str| place.path().join(path);
     fs::create_dir_all(at("tree/deps/a")).unwrap();
     fs::write(at("tree/deps/a/old"), "old").unwrap();
@@ -67,7 +67,7 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
 #[tokio::test]
 async fn a_layer_that_cannot_be_mounted_says_why() {
     let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
-    let place = tempfile::tempdir().unwrap();
+    let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
     let layer = Layer { lower: at("nowhere"), between: Vec::new(), over: at("over"), at: at("nowhere") };
     let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
@@ -103,7 +103,7 @@ fn an_agent_fetches_into_a_layer_over_the_caches_of_tools_and_the_caches_stay() 
 #[tokio::test]
 async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
     let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
-    let place = tempfile::tempdir().unwrap();
+    let place = crate::support::temp_dir();
     let at = |path: &str| place.path().join(path);
     let below =
         ["same", "written", "gone", "dir/a", "dir/b", "cleared/a", "cleared/b", "file", "folder/in/a", "undone"];

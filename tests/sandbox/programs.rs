@@ -72,7 +72,7 @@ fn programs_behind_links_are_found_in_a_room_with_what_they_need() {
 
 #[test]
 fn programs_behind_links_are_found_behind_landlock() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir_on_disk();
     let root = folder.path().canonicalize().unwrap();
     ["workspace/lanes", "home", "tmp"].iter().for_each(|path| fs::create_dir_all(root.join(path)).unwrap());
     install(&root.join("home"));

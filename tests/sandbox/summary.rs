@@ -70,7 +70,7 @@ fn a_checkout_of_somebody_else_is_refused_before_anything_is_spent() {
 
 /// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
 fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir_on_disk();
     let at = |path: &str| folder.path().join(path);
     ["workspace/lanes", "home", "tmp"].iter().for_each(|path| std::fs::create_dir_all(at(path)).unwrap());
     std::fs::write(at("workspace/lanes/verify.yaml"), lane).unwrap();

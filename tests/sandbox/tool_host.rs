@@ -33,7 +33,7 @@ impl Scene {
     /// The same behind this wall.
     async fn behind(kind: WallKind, change: impl FnOnce(&mut Holes)) -> Option<Self> {
         let wall = wall(kind).await?;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         for name in ["workspace", "outside", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
@@ -222,7 +222,7 @@ async fn the_empty_folders_that_a_killed_process_has_left_are_gone_with_the_next
 #[tokio::test]
 async fn a_program_that_the_agent_could_change_is_no_helper() {
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     let settings = HostSettings {
         root: folder.path().into(),
         outputs_dir: folder.path().with_extension("outputs"),

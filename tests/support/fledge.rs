@@ -1,7 +1,7 @@
 //! The program in a folder of its own, with an environment of its own: nothing of the machine gets in but `PATH`, and it is
 //! killed when it does not end.
 
-use super::{Ended, Model, PATIENCE, becomes, needs, record_time};
+use super::{Ended, Model, PATIENCE, becomes, needs, place, record_time};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -67,7 +67,7 @@ type Line = (bool, Vec<u8>);
 impl Fledge {
     /// `fledge run task.md` in an empty workspace, without a task in it.
     pub(crate) fn new() -> Self {
-        Self::new_in(&std::env::temp_dir())
+        Self::new_in(place())
     }
 
     /// The same in a folder that is made here.

@@ -11,7 +11,7 @@ const USED: &str = "bufio bytes encoding/json errors fmt os regexp sort strconv 
 pub(crate) fn go_cache() -> PathBuf {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go-build");
-        let module = tempfile::tempdir().unwrap();
+        let module = super::temp_dir();
         let imports: String = USED.split(' ').map(|name| format!("import _ \"{name}\"\n")).collect();
         let test = "package a\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n";
         let files = [

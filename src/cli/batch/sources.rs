@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn folders_and_globs_mean_their_files_in_order() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let below = folder.path();
         std::fs::create_dir_all(below.join("tasks/deep")).unwrap();
         for name in ["tasks/b.md", "tasks/a.md", "tasks/README.md", "tasks/note.txt", "tasks/deep/c.md", "tasks/.d.md"]

@@ -47,7 +47,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cache_is_copied_with_its_times_modes_and_links() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::create_dir_all(from.join("bin")).unwrap();
         fs::write(from.join("bin/tool"), "x").unwrap();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         for (path, text) in files {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

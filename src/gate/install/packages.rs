@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn packages_are_known_by_the_files_that_their_managers_leave() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let manifest = dir.path().join("package.json");
         fs::write(&manifest, r#"{"version": "1.2.3"}"#).unwrap();
         let cases = [

@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_program_of_node_stays_that_of_its_package_and_a_package_stays_itself() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (lower, upper) = (&dir.path().join("lower"), &dir.path().join("upper"));
         link(lower, ".bin/uvu", "../uvu/bin.js");
         link(lower, ".bin/ava", "../@ava/cli/entry.js");
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_package_does_not_cover_one_of_its_name_farther_out() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (outer, upper) = (&dir.path().join("outer"), &dir.path().join("upper"));
         for name in ["tape", "@s/fmt"] {
             file(outer, &format!("{name}/package.json"), &format!(r#"{{"name": "{name}", "version": "1.0.0"}}"#));
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_file_of_python_stays_that_of_its_distribution() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (lower, upper) = (&dir.path().join("lower"), &dir.path().join("upper"));
         let site = "lib/python3.12/site-packages";
         let record =

@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_read_only_by_the_mount_above_it_has_no_mount_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [outer, inner] = ["a", "a/b"].map(|name| folder.path().join(name));
         std::fs::create_dir_all(&inner).unwrap();
         let rule = |at: &Path, sight| Rule { at: at.into(), sight, from: None };
@@ -314,7 +314,7 @@ mod tests {
         let relative = "0000000000000000: 00000002 00000000 00010000 0001 01  1213 mysql.sock\n";
         assert_eq!(listed(&format!("{list}{relative}")), (absolute, vec![PathBuf::from("mysql.sock")]));
 
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [socket, hidden] = ["a/b/socket", "hidden/socket"].map(|name| folder.path().join(name));
         let bound = [&socket, &hidden].map(|path| {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn only_sockets_in_sight_count_and_too_many_are_not_told_apart() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path().canonicalize().unwrap();
         let hidden = root.join("a");
         std::fs::create_dir(&hidden).unwrap();

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn caches_are_found_in_the_home_or_where_a_variable_leads() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();
         for name in ["home/.cache/uv", "home/.npm", "elsewhere"] {
             fs::create_dir_all(root.join(name)).unwrap();

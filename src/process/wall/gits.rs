@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn every_git_below_a_folder_is_found_and_where_it_leads_to() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path();
         for name in [".git/modules/lib", "a/b/.git", "lib", "node_modules/x/.git/deeper/.git", "linked"] {
             std::fs::create_dir_all(root.join(name)).unwrap();

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn of_a_linked_worktree_what_git_keeps_elsewhere_stays_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [own, kept] = ["tree", "main/.git/worktrees/tree"].map(|name| folder.path().join(name));
         std::fs::create_dir(&own).unwrap();
         std::fs::create_dir_all(&kept).unwrap();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_repository_around_a_workspace_stays_as_it_is_also_where_an_empty_folder_has_its_name() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [above, own] = ["a", "a/b"].map(|name| folder.path().join(name));
         [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());
         std::fs::write(above.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_git_keeps_of_repositories_inside_stays_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path();
         ["lib", "kept.git", "a/b/.git", "empty/.git"]
             .iter()
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_link_in_the_place_of_what_is_kept_opens_nothing_but_a_repository() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let [own, state, kept] = ["tree", "state", "kept.git"].map(|name| folder.path().join(name));
         [&own, &state, &kept].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
         std::fs::write(kept.join("HEAD"), "ref: refs/heads/main\n").unwrap();

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_link_beside_what_is_hidden_opens_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         let root = folder.path().canonicalize().unwrap();
         let [open, beside, state, link] =
             ["open", "open/beside", "open/state", "open/link"].map(|name| root.join(name));

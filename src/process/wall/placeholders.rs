@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_last_who_needs_a_folder_removes_it_and_nobody_before() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         fs::create_dir(root.join(".fledge")).unwrap(); // left by somebody who was killed
         let (first, second) = (Placeholders::hold(&holes(root)), Placeholders::hold(&holes(root)));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_held_and_what_has_come_to_be_is_not_removed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path();
         fs::create_dir(root.join(".git")).unwrap();
         fs::write(root.join(".git/HEAD"), "x").unwrap();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_while_a_folder_is_removed_has_one_all_the_same() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let root = dir.path().to_owned();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn only_what_bubblewrap_has_put_in_the_place_of_a_socket_is_removed() {
         use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let [made, own, full] = ["made", "own", "full"].map(|name| dir.path().join(name));
         for (path, text, mode) in [(&made, "", 0o444), (&own, "", 0o644), (&full, "x", 0o444)] {
             fs::write(path, text).unwrap();

@@ -262,7 +262,7 @@ mod tests {
 
     impl Home {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = crate::test_support::temp_dir();
             let real = folder.path().canonicalize().unwrap();
             Self { _folder: folder, root: real }
         }

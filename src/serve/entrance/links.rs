@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_link_is_used_once_and_not_after_its_time() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let now = Timestamp::UNIX_EPOCH;
         let code = Link::make(home.path(), now).unwrap();
         assert!(!Link::redeem(home.path(), "another", now) && !Link::redeem(home.path(), "", now));

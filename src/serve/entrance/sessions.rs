@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_session_outlives_the_server_and_ends_with_its_time_or_its_token() {
-        let (home, now) = (tempfile::tempdir().unwrap(), Timestamp::UNIX_EPOCH);
+        let (home, now) = (crate::test_support::temp_dir(), Timestamp::UNIX_EPOCH);
         let sessions = Sessions::open(home.path(), "mark", now).unwrap();
         let (cookie, left) = (sessions.begin(now).unwrap(), sessions.begin(now).unwrap());
         sessions.end(&left);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_how_many_there_are() {
-        let (home, now) = (tempfile::tempdir().unwrap(), Timestamp::UNIX_EPOCH);
+        let (home, now) = (crate::test_support::temp_dir(), Timestamp::UNIX_EPOCH);
         let sessions = Sessions::open(home.path(), "mark", now).unwrap();
         let first = sessions.begin(now).unwrap();
         for seconds in 1..=i64::try_from(MOST).unwrap() {

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_token_is_made_once_and_kept_for_its_owner_alone() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let folder = home.path().join("serve");
         let made = Token::kept(&folder).unwrap();
         let text = std::fs::read_to_string(folder.join("token")).unwrap();

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn everybody_reads_the_same_clock_and_after_a_restart_it_goes_on_and_never_back() {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         let db = schema::open_form(&home.path().join("queue.db"), &FORM).unwrap();
         let clock = Clock::read(&db).unwrap();
         assert_eq!(Clock::read(&db).unwrap().0, clock.0);

@@ -27,7 +27,7 @@ fn worker() -> Worker {
 
 #[tokio::test]
 async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let queue = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
     queue.submit(&[job("a")]).await.unwrap();
     let other = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
@@ -50,7 +50,7 @@ async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
 
 #[tokio::test]
 async fn many_who_wait_on_one_thread_are_in_nobodys_way() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let queue = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
     let (worker, pools) = (worker(), [job("a").pool]);
     let names: Vec<JobSpec> = (0..64).map(|number| job(&format!("job-{number}"))).collect();
@@ -64,7 +64,7 @@ async fn many_who_wait_on_one_thread_are_in_nobodys_way() {
 
 #[tokio::test]
 async fn a_queue_is_its_owners_and_no_other_database_is_taken_for_one() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let path = home.path().join("of/its/own/queue.db");
     let queue = SqliteQueue::open(&path).unwrap();
     queue.submit(&[job("a")]).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_queue_is_its_owners_and_no_other_database_is_taken_for_one() {
 
 #[tokio::test]
 async fn after_a_failure_of_the_disk_nothing_is_written_again_and_what_was_kept_is_told() {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     let path = home.path().join("queue.db");
     let queue = SqliteQueue::open(&path).unwrap();
     queue.submit(&[job("a")]).await.unwrap();

@@ -29,7 +29,7 @@ impl Bed {
     }
 
     pub(super) fn with(change: impl FnOnce(&mut HostSettings)) -> Self {
-        let home = tempfile::tempdir().unwrap();
+        let home = crate::test_support::temp_dir();
         fs::create_dir(home.path().join("tree")).unwrap();
         let mut settings = HostSettings {
             root: home.path().join("tree"),

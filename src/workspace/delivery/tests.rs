@@ -17,7 +17,7 @@ struct Project {
 
 impl Project {
     async fn new(below: &'static str, files: &[(&str, &str)]) -> Self {
-        let project = Self { home: tempfile::tempdir().unwrap(), below, stop: CancellationToken::new() };
+        let project = Self { home: crate::test_support::temp_dir(), below, stop: CancellationToken::new() };
         fs::create_dir_all(project.root()).unwrap();
         project.git(&["init", "-q", "-b", "main", "../w/."]).await;
         files.iter().for_each(|(path, text)| project.write(path, text));

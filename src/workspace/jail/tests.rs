@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// A root with `inside/file`, and a secret beside it.
 fn jail() -> (tempfile::TempDir, Jail) {
-    let home = tempfile::tempdir().unwrap();
+    let home = crate::test_support::temp_dir();
     fs::create_dir_all(home.path().join("root/inside")).unwrap();
     fs::write(home.path().join("root/inside/file"), "text").unwrap();
     fs::write(home.path().join("secret"), "secret").unwrap();

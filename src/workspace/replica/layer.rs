@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_looked_into_hides_the_file_or_link_in_its_place() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let sides = Sides { lower: dir.path().join("lower"), upper: dir.path().join("upper") };
         for folder in ["lower/folder", "lower/both", "upper/file", "upper/link", "upper/both", "upper/new"] {
             fs::create_dir_all(dir.path().join(folder)).unwrap();

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_git_takes_for_a_repository_without_its_name_is_odd() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::test_support::temp_dir();
         for name in ["a/objects", "a/refs", "b/objects", "objects", "refs"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }

@@ -13,7 +13,7 @@ async fn many_files_are_written_at_once_and_are_what_they_are_one_by_one() {
     }
     std::os::unix::fs::symlink("empty", project.at("link")).unwrap();
     let (trees, many) = project.begin().await;
-    let one_by_one = Project { home: tempfile::tempdir().unwrap(), stop: CancellationToken::new() };
+    let one_by_one = Project { home: crate::test_support::temp_dir(), stop: CancellationToken::new() };
     fs::create_dir(one_by_one.root()).unwrap();
     let (other, _) = one_by_one.begin().await;
     for entry in trees.entries(&many, &project.stop).await.unwrap().chunks(take::MANY / 3) {

@@ -68,7 +68,7 @@ mod tests {
     async fn what_has_changed_in_the_folder_is_taken_and_what_is_new_only_where_it_is_asked_for() {
         let place = Project::new(&[("a", "1"), ("b", "2"), (".gitignore", "out\n")]);
         let (trees, base) = place.begin().await;
-        let (stop, room) = (CancellationToken::new(), tempfile::tempdir().unwrap());
+        let (stop, room) = (CancellationToken::new(), crate::test_support::temp_dir());
         let folder = room.path().join("room");
         trees.export(&base, &base, &folder, &stop).await.unwrap();
         let none: [String; 0] = [];

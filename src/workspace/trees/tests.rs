@@ -15,7 +15,7 @@ pub(super) struct Project {
 
 impl Project {
     pub(super) fn new(files: &[(&str, &str)]) -> Self {
-        let project = Self { home: tempfile::tempdir().unwrap(), stop: CancellationToken::new() };
+        let project = Self { home: crate::test_support::temp_dir(), stop: CancellationToken::new() };
         fs::create_dir(project.root()).unwrap();
         files.iter().for_each(|(path, text)| project.write(path, text));
         project

@@ -18,7 +18,7 @@ struct Project {
 
 impl Project {
     async fn new(files: &[(&str, &str)]) -> Self {
-        let project = Self { home: tempfile::tempdir().unwrap(), stop: CancellationToken::new() };
+        let project = Self { home: crate::test_support::temp_dir(), stop: CancellationToken::new() };
         fs::create_dir_all(project.root()).unwrap();
         fs::create_dir_all(project.all()).unwrap();
         project.git(&["init", "-q", "-b", "main"]).await;

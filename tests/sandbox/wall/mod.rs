@@ -33,7 +33,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         record_time();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         let put = |path: &str, text: &str| {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -149,7 +149,7 @@ pub(super) async fn wall(kind: WallKind) -> Option<Wall> {
 /// The wall of this kind for an ordinary user, with the copy of fledge that it starts: the checkout
 /// may be below a folder that only root may enter.
 async fn wall_for_others(kind: WallKind) -> Option<(Wall, TempDir)> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::support::temp_dir();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("fledge");
     fs::copy(program(), &copy).unwrap();

@@ -22,7 +22,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn new() -> Self {
         record_time();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         ["project/lanes", "project/tasks", "home", "state"]
             .iter()
             .for_each(|name| fs::create_dir_all(folder.path().join(name)).unwrap());

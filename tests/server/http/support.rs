@@ -20,7 +20,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Self {
         record_time();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         ["project", "home", "state"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
         Self { folder }
     }

@@ -1,7 +1,7 @@
 //! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks it.
 
 use super::wire::exchange;
-use crate::support::{Need, becomes_by, record_time};
+use crate::support::{Need, becomes_by, place, record_time};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -62,6 +62,7 @@ pub(crate) fn browser() -> Option<Browser> {
 /// Starts the driver at a free port; nothing where that was not free.
 fn started(program: &Path) -> Option<(Child, SocketAddr)> {
     let mut command = Command::new(program);
+    command.env("TMPDIR", place()); // for the profile
     command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut driver = command.spawn().unwrap();
     let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();

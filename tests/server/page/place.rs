@@ -25,7 +25,7 @@ impl Place {
     /// One with this model, a server, and a browser at its page; nothing where there is no browser.
     pub(crate) fn open(model: Model) -> Option<(Self, Browser)> {
         let browser = browser()?;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::support::temp_dir();
         ["project/lanes", "home", "state"]
             .iter()
             .for_each(|name| fs::create_dir_all(folder.path().join(name)).unwrap());

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_program_of_composer_stays_that_of_its_package_and_a_package_stays_itself() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (lower, upper) = (&dir.path().join("lower"), &dir.path().join("upper"));
         let proxy = |package: &str, version: &str| {
             format!(
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_package_of_dart_comes_from_where_it_came_before() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::test_support::temp_dir();
         let (lower, upper) = (&dir.path().join("lower"), &dir.path().join("upper"));
         let config = |packages: &[(&str, &str)]| {
             let all = packages.iter().map(|(name, uri)| format!(r#"{{"name": "{name}", "rootUri": "{uri}"}}"#));
