@@ -172,7 +172,7 @@ fn pure_files_name_nothing_of_the_world() {
             wrong.extend(
                 WORLD
                     .split_whitespace()
-                    .filter(|word| names(&path, word))
+                    .filter(|word| names(path, word))
                     .map(|word| format!("src/{}:{line}: `{word}`", source.path)),
             );
         }
@@ -187,8 +187,8 @@ fn every_dangerous_verb_has_its_rooms() {
     let mut wrong = Vec::new();
     for source in sources("src") {
         // `split_paths` only takes a text apart.
-        for (line, path) in source.paths(true).into_iter().filter(|(_, path)| path != "std::env::split_paths") {
-            let shut = DOORS.iter().filter(|(verb, rooms)| names(&path, verb) && !source.is_in(rooms));
+        for (line, path) in source.paths(true).filter(|(_, path)| *path != "std::env::split_paths") {
+            let shut = DOORS.iter().filter(|(verb, rooms)| names(path, verb) && !source.is_in(rooms));
             wrong.extend(
                 shut.map(|(verb, rooms)| format!("src/{}:{line}: `{verb}` is for {rooms:?} only", source.path)),
             );
@@ -213,7 +213,7 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
     let mut wrong = Vec::new();
     for source in known.iter().filter(|source| source.is_in(&["store/", "driver/", "workspace/"])) {
         for (line, path) in source.paths(true) {
-            let shut = WRITERS.iter().filter(|(writer, rooms)| names(&path, writer) && !source.is_in(rooms));
+            let shut = WRITERS.iter().filter(|(writer, rooms)| names(path, writer) && !source.is_in(rooms));
             wrong.extend(
                 shut.map(|(writer, _)| format!("src/{}:{line}: `{writer}` goes by no fail point", source.path)),
             );
@@ -253,9 +253,9 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
 fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
     let mut wrong = Vec::new();
     for (folder, source) in
-        ["src", "tests"].iter().flat_map(|folder| sources(folder).into_iter().map(move |s| (folder, s)))
+        ["src", "tests"].iter().flat_map(|folder| sources(folder).iter().map(move |source| (folder, source)))
     {
-        let Source { path, text, .. } = &source;
+        let Source { path, text, .. } = source;
         if !text.starts_with("//! ") {
             wrong.push(format!("{folder}/{path}:1: does not open with `//!` and what it promises"));
         }

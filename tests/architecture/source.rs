@@ -1,8 +1,9 @@
 //! A source file as the checks see it: its text, and the paths that its code names, groups of `use` taken apart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 /// One source file.
 pub(crate) struct Source {
@@ -14,11 +15,19 @@ pub(crate) struct Source {
     code: String,
     /// The line behind which there are only tests.
     shipped: usize,
+    /// Every path in its code with its line.
+    paths: OnceLock<Vec<(usize, String)>>,
 }
 
-/// Every Rust file below a folder of the repository, sorted by path.
-pub(crate) fn sources(folder: &str) -> Vec<Source> {
+/// Every Rust file below a folder of the repository, sorted by path. Each folder is read once.
+pub(crate) fn sources(folder: &'static str) -> &'static [Source] {
+    static READ: Mutex<BTreeMap<&str, &[Source]>> = Mutex::new(BTreeMap::new());
     crate::support::record_time();
+    let mut read = READ.lock().expect("reading a folder does not panic");
+    read.entry(folder).or_insert_with(|| read_folder(folder).leak())
+}
+
+fn read_folder(folder: &str) -> Vec<Source> {
     let top = root().join(folder);
     let (mut open, mut files) = (vec![top.clone()], Vec::new());
     while let Some(folder) = open.pop() {
@@ -37,7 +46,7 @@ pub(crate) fn sources(folder: &str) -> Vec<Source> {
         let path = file.strip_prefix(&top).expect("it is below the folder").display().to_string();
         let apart = path.ends_with("tests.rs") || path.contains("/tests/");
         let begin = text.lines().position(|line| line.ends_with("mod tests {")).unwrap_or(usize::MAX);
-        Source { path, code: blank(&text), text, shipped: if apart { 0 } else { begin } }
+        Source { path, code: blank(&text), text, shipped: if apart { 0 } else { begin }, paths: OnceLock::new() }
     };
     files.into_iter().map(source).collect()
 }
@@ -81,12 +90,17 @@ impl Source {
     /// The modules of this crate that its code uses, itself left out.
     pub(crate) fn imports(&self) -> BTreeSet<String> {
         let module = |path: &str| Some(path.strip_prefix("crate::")?.split("::").next()?.to_owned());
-        let all = self.paths(true).into_iter().filter_map(|(_, path)| module(&path));
+        let all = self.paths(true).filter_map(|(_, path)| module(path));
         all.filter(|name| name != self.module() && name != "as").collect()
     }
 
     /// Every path in its code with its line, those of tests too unless `shipped` is asked for.
-    pub(crate) fn paths(&self, shipped: bool) -> Vec<(usize, String)> {
+    pub(crate) fn paths(&self, shipped: bool) -> impl Iterator<Item = (usize, &str)> {
+        let all = self.paths.get_or_init(|| self.read_paths()).iter();
+        all.filter(move |(line, _)| !(shipped && self.is_test(*line))).map(|(line, path)| (*line, path.as_str()))
+    }
+
+    fn read_paths(&self) -> Vec<(usize, String)> {
         let (mut found, mut line) = (Vec::new(), 1);
         let mut groups: Vec<String> = Vec::new(); // what stands before each `{` of a `use` that is open
         let (mut path, mut rest) = (String::new(), self.code.as_str());
@@ -119,9 +133,7 @@ impl Source {
         }
         // `test_support` is compiled for tests alone, so it never ships.
         let is_test = |path: &str| path.starts_with("crate::test_support::");
-        found.retain(|(line, path)| {
-            !(path.is_empty() || path.ends_with("::") || is_test(path) || shipped && self.is_test(*line))
-        });
+        found.retain(|(_, path)| !(path.is_empty() || path.ends_with("::") || is_test(path)));
         found
     }
 }

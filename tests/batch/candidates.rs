@@ -85,6 +85,7 @@ fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_cal
 
 #[test]
 fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() {
+    long_test!();
     let run = race("candidates: [cassette/none.tape, cassette/other.tape]")
         .file("none.tape", "turns: []\n")
         .file("other.tape", writes("other"))
@@ -210,6 +211,7 @@ fn both_at(meet: &std::path::Path) -> String {
 
 #[test]
 fn of_beaten_ones_no_branch_stays_and_the_table_names_the_winner() {
+    long_test!();
     let run = race("candidates: 2\ncommit: each-turn");
     let meet = run.state().with_file_name("meet");
     fs::create_dir_all(&meet).unwrap();

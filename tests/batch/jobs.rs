@@ -126,6 +126,7 @@ fn a_job_goes_on_from_the_work_of_the_one_that_it_needs() {
 
 #[test]
 fn the_first_failure_ends_the_others_where_that_is_asked_for() {
+    long_test!();
     let run = with(batch(&["tasks", "--jobs", "2", "--fail-fast", "--json"]), "a", "", "turns:\n  - hang: true\n");
     let run = with(run, "b", "", &writes("other"));
     let run = with(run, "c", "", &writes("done")).committed();

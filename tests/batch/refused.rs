@@ -149,6 +149,7 @@ fn where_nothing_could_begin_no_file_of_an_earlier_one_is_left() {
 
 #[test]
 fn a_run_that_could_not_begin_or_was_not_verified_leaves_no_earlier_report_or_patch() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     let asked = ["--report=r.json", "--patch=p.patch", "--max-retries=0"];
     let run = Fledge::simple(&model).args(&[&["run", "gone.md"], &asked[..]].concat());

@@ -142,6 +142,7 @@ fn warned(says: &str, mend: &str) -> (String, String, String) {
 
 #[test]
 fn what_a_commit_would_meet_in_the_repository_is_said() {
+    long_test!();
     let place = || Fledge::new().lane("verify", &needs("x"));
     let needing = "`commit: on-success`, `isolation: worktree` and `fledge apply` need one";
     let none = part(&of_git(place()), "git.repository");

@@ -193,6 +193,7 @@ fn a_project_of_scripts(scripts: &str) -> Fledge {
 
 #[test]
 fn init_tries_the_checks_by_hand_and_in_a_clean_room_and_amends_what_it_wrote() {
+    long_test!();
     let scripts = "\"lint\": \"exit 3\", \"build\": \"no-such-tool\", \"test\": \"test -f here\"";
     let init = a_project_of_scripts(scripts).file(".gitignore", "here\n").file("here", "").args(&["init"]).run();
     init.must_exit(0);

@@ -51,6 +51,7 @@ fn named(step: &serde_json::Value) -> String {
 
 #[test]
 fn a_fresh_rust_project_passes_what_is_written_for_it() {
+    long_test!();
     let manifest = "[package]\nname = \"fresh\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
     let code = "#[test]\nfn it_works() {\n    assert_eq!(2 + 2, 4);\n}\n";
     a_fresh_project("cargo", &[("Cargo.toml", manifest), ("src/lib.rs", code)], &["fmt", "lint", "test"]);
@@ -64,6 +65,7 @@ fn a_fresh_node_project_passes_what_is_written_for_it() {
 
 #[test]
 fn a_fresh_go_project_passes_what_is_written_for_it() {
+    long_test!();
     let tests = "package fresh\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n";
     let files = [("go.mod", "module example.com/fresh\n\ngo 1.19\n"), ("it_test.go", tests)];
     a_fresh_project("go", &files, &["fmt", "vet", "test"]);
@@ -83,6 +85,7 @@ fn a_fresh_python_project_passes_what_is_written_for_it() {
 
 #[test]
 fn modules_beside_the_tests_are_found_whichever_interpreter_has_pytest() {
+    long_test!();
     let files = [
         ("pyproject.toml", "[project]\nname = \"fresh\"\n"),
         ("fresh.py", "def two():\n    return 2\n"),
@@ -231,6 +234,7 @@ fn a_detected_lane_is_a_gate() {
 
 #[test]
 fn the_script_that_a_detected_lane_names_is_protected() {
+    long_test!();
     let model = Model::new([write("test.sh", "true"), write("done", ""), say("Done.")]);
     let run = Fledge::new().file("test.sh", "test -f done").task("Make the file `done`.").anthropic(&model).run();
     run.must_be(0, "verified");

@@ -55,6 +55,7 @@ fn nothing_is_attested_of_what_did_not_pass() {
 
 #[test]
 fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one() {
+    long_test!();
     let verify = ["verify-report", "../report.json", "--lanes-from=main^"];
     let run = committed().again(&verify).run();
     run.must_exit(1);

@@ -80,6 +80,7 @@ fn what_the_user_has_under_way_is_not_committed_with_one_parent() {
 
 #[test]
 fn a_commit_beside_a_submodule_is_what_its_report_says() {
+    long_test!();
     let library = Fledge::new().file("lib", "1\n").committed();
     let url = format!("file://{}", library.workspace().display());
     let model = working();

@@ -45,6 +45,7 @@ fn fewer_tests_than_on_the_base_are_no_pass() {
 
 #[test]
 fn a_runner_that_finds_no_test_is_no_pass_whatever_the_base_has() {
+    long_test!();
     for baseline in ["auto", "never"] {
         let tests = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed; 0 ignored\"' }]";
         let model = Model::new([write("done", ""), say("Done.")]);

@@ -5,6 +5,7 @@ use serde_json::json;
 
 #[test]
 fn tests_inside_of_the_product_that_were_changed_are_told_and_work_that_leaves_them_is_not() {
+    long_test!();
     let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
     let file = |sign: &str, tests: &str| format!("pub fn add(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n{tests}");
     let hollow = tests.replace("assert_eq!(add(1, 2), 3);", "");

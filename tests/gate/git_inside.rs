@@ -14,6 +14,7 @@ const SWAP: &str = "(cd vendor/x; git config core.fsmonitor 'touch PWNED; false'
 
 #[test]
 fn what_git_runs_in_a_repository_inside_is_not_the_agents_to_say() {
+    long_test!();
     for sandbox in ["--sandbox=auto", "--sandbox=off"] {
         let model = Model::new([shell(SWAP), say("Done."), say("Done.")]);
         let scene = scene(&model).arg(sandbox);
@@ -49,6 +50,7 @@ fn what_git_runs_is_put_back_and_told_when_a_run_ends_that_nobody_judges() {
 
 #[test]
 fn what_was_moved_in_a_repository_that_no_wall_keeps_is_told_and_stays() {
+    long_test!();
     let work = "git config user.name a; git config user.email a@localhost; git branch side; git tag v1; echo x >staged; git add staged; echo x >done";
     for sandbox in ["--sandbox=off", "--sandbox=auto"] {
         let model = Model::new([shell(work), say("Done."), say("Done.")]);

@@ -123,6 +123,7 @@ fn a_socket_of_the_users_that_git_ignores_ends_no_run() {
 
 #[test]
 fn a_run_that_ends_for_a_new_file_names_the_flag_that_lets_it_through() {
+    long_test!();
     let model = Model::new([shell("touch done; echo x > conftest.py"), say("Done.")]);
     let files = |model: &Model| Fledge::simple(model).file("tests/test_a.py", "").file("a.py", "");
     let ended = files(&model).arg("--on-tamper=fail").run();
@@ -198,6 +199,7 @@ fn a_run_without_what_the_task_asks_for_is_not_verified() {
 
 #[test]
 fn a_run_whose_whole_work_was_refused_is_not_verified() {
+    long_test!();
     let model = Model::new([write("lanes/verify.yaml", "steps: [{ run: 'true' }]\n"), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: 'true' }]").run();
     let report = ended.must_be(6, "gate_tampered");

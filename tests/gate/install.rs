@@ -230,6 +230,7 @@ fn an_installation_without_layers_leaves_the_caches_of_other_programs_as_they_ar
 
 #[test]
 fn a_manifest_that_no_installer_runs_is_named_beside_the_command_that_ran() {
+    long_test!();
     let script = format!("{}; echo 'gem \"b\"' >>Gemfile", adds("new"));
     let model = Model::new([shell(&script), say("Done.")]);
     let (_tools, place) = project(&model);

@@ -72,6 +72,7 @@ fn describe_names_the_base_as_it_does_by_hand_and_nothing_differs_from_the_head(
 
 #[test]
 fn the_judged_tree_is_one_commit_on_top_of_the_base() {
+    long_test!();
     let script = "git describe --tags | grep -q '^v1.1-light-2-g' && git diff --exit-code && test -z \"$(git status --porcelain)\" && \
         test \"$(git diff --name-only HEAD~1)\" = done && test \"$(git rev-parse HEAD~1)\" = \"$BASE\"";
     let lane = format!("steps: [{{ name: test, run: '{}' }}]\n", script.replace('\'', "''"));

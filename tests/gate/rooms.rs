@@ -34,6 +34,7 @@ fn tests_write_beside_themselves_whatever_the_agent_has_added() {
 
 #[test]
 fn a_room_is_a_layer_with_just_the_tree_of_the_work() {
+    long_test!();
     let work = "rm -r gone dir/one swap turn; mkdir -p swap new/deep; echo s > swap/in; echo t > turn; chmod +x run; \
                 echo n > new/deep/n; echo A > a";
     let model = Model::new([shell(work), say("Done.")]);
@@ -169,6 +170,7 @@ fn a_check_is_not_swapped_also_where_the_base_writes_it() {
 
 #[test]
 fn rustup_installs_nothing_in_a_room_and_an_agent_has_what_its_user_has_set() {
+    long_test!();
     let lane = "steps: [{ name: test, run: 'test \"$RUSTUP_AUTO_INSTALL\" = \"$(cat wanted)\" && grep -qx 1 done' }]";
     for (set, wanted) in [(None, "0"), (Some("1"), "1")] {
         let model = Model::new([shell("echo ${RUSTUP_AUTO_INSTALL:-1} > done"), say("Done.")]);
@@ -180,6 +182,7 @@ fn rustup_installs_nothing_in_a_room_and_an_agent_has_what_its_user_has_set() {
 
 #[test]
 fn python_finds_no_compiled_tests_that_its_own_code_has_made() {
+    long_test!();
     if !Need::has_program("pytest") {
         return;
     }
@@ -299,6 +302,7 @@ fn people_are_told_what_failed_before_any_change_too() {
 
 #[test]
 fn a_checkout_that_was_changed_is_made_anew() {
+    long_test!();
     if !Need::has_program("bwrap") {
         return Need::Sandbox.lacks("only behind bubblewrap are rooms layers over a checkout");
     }

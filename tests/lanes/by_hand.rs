@@ -271,6 +271,7 @@ fn warnings_are_errors_when_strict() {
 
 #[test]
 fn of_several_steps_the_one_that_took_longest_before_is_started_first() {
+    long_test!();
     let lane = "room: in-place\njobs: 1\nenv: { TO: order }\nsteps: [{ parallel: [{ run: echo a >> $TO }, { run: 'echo b >> $TO; [ $(wc -l < $TO) -gt 2 ] || sleep 2' }] }]";
     let first = Fledge::new().file(".gitignore", "order").lane("verify", lane).args(&["lanes", "run", "verify"]).run();
     assert_eq!(first.file("order").as_deref(), Some("a\nb\n"));

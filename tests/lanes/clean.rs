@@ -74,6 +74,7 @@ fn its_setup_makes_it_ready_and_fills_its_caches() {
 
 #[test]
 fn a_pass_that_the_gate_would_not_take_is_none() {
+    long_test!();
     let canary = "canary: { file: checks/planted, text: fails }\n";
     let blind = format!("{canary}steps: [{{ name: test, run: 'true' }}]\n");
     let seeing = format!("{canary}steps: [{{ name: test, run: '! grep -rq fails checks' }}]\n");

@@ -84,6 +84,7 @@ fn a_reader_that_takes_nothing_holds_up_no_lane() {
 /// Floods of short lines and of empty ones, to a reader that takes 4 KiB every 20 ms.
 #[test]
 fn a_reader_that_is_slow_and_goes_on_keeps_no_step_from_its_time_and_no_signal_from_being_heard() {
+    long_test!();
     let number = unique();
     let yaml = format!(
         "fail_fast: false\nsteps:\n  - {{ name: flood, run: \"yes '' | head -c 300000; touch marked\" }}\n  \

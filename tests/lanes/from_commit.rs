@@ -13,6 +13,7 @@ fn place(model: &Model) -> Fledge {
 
 #[test]
 fn the_lanes_of_another_commit_judge_and_not_those_of_the_workspace() {
+    long_test!();
     let model = Model::new([write("done", "x\n"), say("Done.").always()]);
     let ended = place(&model).arg("--lanes-from=target").arg("--max-retries=0").run();
     let report = ended.must_be(1, "gate_failed");
@@ -39,6 +40,7 @@ fn a_fix_is_judged_by_them_too_and_the_plan_shows_them() {
 
 #[test]
 fn a_commit_or_lane_that_is_not_there_is_refused_before_any_model_is_asked() {
+    long_test!();
     let model = Model::new([say("Done.").always()]);
     for (args, said) in [
         (&["--lanes-from=nowhere"][..], "the lanes of `nowhere` (--lanes-from) cannot be read: "),

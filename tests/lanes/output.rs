@@ -286,6 +286,7 @@ fn how_many_steps_at_once_is_a_number_from_one_on() {
 
 #[test]
 fn two_large_groups_in_sequence_are_shown_in_short() {
+    long_test!();
     let group =
         |name: &str| (0..1000).map(|n| format!("{{ name: {name}{n}, run: 'true' }}")).collect::<Vec<_>>().join(", ");
     let yaml = format!("steps: [{{ parallel: [{}] }}, {{ parallel: [{}] }}]", group("a"), group("b"));

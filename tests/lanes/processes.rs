@@ -82,6 +82,7 @@ fn all_rules(check: fn(&Rule, &str)) {
 
 #[test]
 fn a_step_alone_is_ended_by_the_rules() {
+    long_test!();
     all_rules(|rule, number| {
         let ended = run(&format!("steps: [{}]", step("it", &rule.script(number), rule.more)));
         must_be(&steps(&ended)[0], rule);
@@ -91,6 +92,7 @@ fn a_step_alone_is_ended_by_the_rules() {
 
 #[test]
 fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
+    long_test!();
     all_rules(|rule, number| {
         let own = unique();
         let innocent = format!(
@@ -119,6 +121,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
 
 #[test]
 fn a_step_is_tried_again_when_nothing_of_its_first_try_is_left() {
+    long_test!();
     all_rules(|rule, number| {
         let again = format!("pgrep -xf '(/bin/)?sleep {number}' && exit 9; echo clean; exit 0");
         // What would pass fails, so that there is another try.

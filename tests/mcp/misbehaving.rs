@@ -80,6 +80,7 @@ async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on
 
 #[tokio::test]
 async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() {
+    long_test!();
     let scene = Scene::new("huge");
     let answer = scene.call("echo", "big").await;
     assert_eq!(answer, said("the answer has more than 8388608 bytes: ask for less", true));
@@ -153,6 +154,7 @@ async fn dropping_servers_ends_them() {
 
 #[tokio::test]
 async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_second_time_is_the_last() {
+    long_test!();
     for mode in ["hang", "frozen"] {
         let slow = |server| Server { timeout: Duration::from_millis(300), ..server };
         let scene = Scene::with(mode, slow);

@@ -19,6 +19,7 @@ fn run(script: Turn, top: &str, entry: &str) -> (Ended, usize) {
 
 #[test]
 fn every_clock_of_a_model_can_be_set_and_ends_its_turn() {
+    long_test!();
     for (script, clock, why) in [
         (hang(), "first_byte", "no answer within 1s"),
         (say("half").hanging(), "idle", "the stream brought nothing new for 1s"),

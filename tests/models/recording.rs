@@ -51,6 +51,7 @@ fn place() -> Fledge {
 
 #[test]
 fn a_recorded_run_plays_again_with_the_same_events_and_is_exported_alike() {
+    long_test!();
     let model = Model::new([
         call("files-read", json!({ "path": "hint.txt" })).saying("I'll look.\nFirst: here.").using(120, 30),
         garbled("files-write"),
@@ -86,6 +87,7 @@ fn a_recorded_run_plays_again_with_the_same_events_and_is_exported_alike() {
 
 #[test]
 fn a_run_whose_conversation_was_shortened_plays_again_with_the_same_events() {
+    long_test!();
     let talk = |n: u32, tokens| {
         write(&format!("f{n}"), "1").saying(&"All right, and on I go. ".repeat(120)).using(tokens, 700)
     };
@@ -170,6 +172,7 @@ fn a_recording_has_a_place_or_the_run_does_not_begin() {
 
 #[test]
 fn what_was_said_before_an_answer_broke_off_is_recorded_and_played_again() {
+    long_test!();
     let model = Model::new([
         say("I was about to say something.").breaking_off(),
         write("done", "1\n").saying("Half a call").breaking_off(),

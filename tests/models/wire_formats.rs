@@ -149,6 +149,7 @@ fn a_wish_to_wait_is_obeyed_before_the_second_request() {
 
 #[test]
 fn an_overloaded_or_failing_server_is_asked_again() {
+    long_test!();
     for code in [500, 529] {
         let model = Model::new([status(code), write("done", ""), say("Done.")]);
         simple(Dialect::OpenAi, &model).run().must_be(0, "verified");
@@ -158,6 +159,7 @@ fn an_overloaded_or_failing_server_is_asked_again() {
 
 #[test]
 fn a_server_that_stays_down_is_given_up_after_four_tries() {
+    long_test!();
     let model = Model::new([status(500).header("retry-after-ms", "1").always()]);
     simple(Dialect::Anthropic, &model).run().must_be(3, "provider_failed");
     assert_eq!(model.count(), 4);
@@ -165,6 +167,7 @@ fn a_server_that_stays_down_is_given_up_after_four_tries() {
 
 #[test]
 fn a_stream_that_breaks_off_is_asked_for_again_and_none_of_its_tools_is_run() {
+    long_test!();
     for dialect in DIALECTS {
         let broken = shell("touch ran").saying("Half").breaking_off();
         let model = Model::new([broken, write("done", ""), say("Done.")]);

@@ -116,6 +116,7 @@ fn a_yes_runs_the_call_a_no_is_told_with_its_reason_and_always_asks_no_more() {
 
 #[test]
 fn what_was_typed_before_the_question_is_no_answer_and_nobody_in_time_is_a_no() {
+    long_test!();
     let model = Model::new([shell("touch a"), write("done", ""), say("Done.")]);
     let fledge = asking(&model, "'shell-exec:touch *'").file("fledge.yaml", "confirm_within: 2s\n");
     let mut seat = Seat::at(fledge, &model, &[], &[]);

@@ -31,6 +31,7 @@ fn stopped(run: Running, signal: Signal) -> (Ended, Value) {
 
 #[test]
 fn in_the_middle_of_an_answer_what_was_said_is_the_summary() {
+    long_test!();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let model = Model::new([write("half", "1\n"), say("I have half of it and").hanging()]);
         let run = Fledge::simple(&model).arg("--json").start();
@@ -107,6 +108,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
 
 #[test]
 fn nobody_reading_what_it_prints_does_not_keep_it_alive() {
+    long_test!();
     for json in [false, true] {
         let model = Model::new([write("half", "1\n").saying(&"much to say ".repeat(12_000)), hang()]);
         let fledge = Fledge::simple(&model).unread();
@@ -175,6 +177,7 @@ fn stopped_in_git(fledge: Fledge) -> Ended {
 
 #[test]
 fn in_the_middle_of_a_delivery_it_is_bounded_and_nothing_is_lost() {
+    long_test!();
     for is_after in [false, true] {
         let model = Model::new([write("done", "yes\n"), say("Made the file.")]);
         let fledge = Fledge::simple(&model).arg("--commit=on-success").committed();
@@ -198,6 +201,7 @@ fn in_the_middle_of_a_delivery_it_is_bounded_and_nothing_is_lost() {
 
 #[test]
 fn in_the_middle_of_a_patch_it_is_bounded() {
+    long_test!();
     let model = Model::new([write("done", "yes\n"), say("Made the file.")]);
     let fledge = Fledge::simple(&model).committed().arg("--patch=../out.patch");
     let ended = stopped_in_git(slow_git(fledge, "*src-prefix*", false));
@@ -237,6 +241,7 @@ fn while_files_are_put_back_the_way_back_is_told() {
 
 #[test]
 fn a_job_whose_time_is_over_has_its_report_before_it_is_killed_and_the_next_one_goes_on() {
+    long_test!();
     let lane = "steps: [{ name: sum, run: grep -q 3 s?m }]";
     let model = Model::new([shell("echo begun; sleep 60"), write("sum", "3\n"), say("Done.")]);
     let args = ["fix", "--json", "--report=../report.json", "--run-key=job", "--resume-or-start"];

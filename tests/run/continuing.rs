@@ -19,6 +19,7 @@ fn roles(body: &Value) -> Vec<&str> {
 
 #[test]
 fn a_run_goes_on_with_the_conversation_of_one_that_is_over_and_with_its_terms() {
+    long_test!();
     let script = [write("done", ""), say("It is done."), write("more", "1"), say("More is done.")];
     let model = Model::new(script);
     let task = "---\nmax_retries: 5\nallow_edit: [specs/x]\n---\n# First\nMake the file `done`.";
@@ -49,6 +50,7 @@ fn plain(messages: &[Value]) -> Vec<String> {
 
 #[test]
 fn one_that_failed_is_gone_on_with_too_and_its_gate_is_frozen_anew() {
+    long_test!();
     let model = Model::new([say("I cannot."), write("other", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--max-retries=0").run();
     ended.must_be(1, "gate_failed");
@@ -79,6 +81,7 @@ fn a_tool_use_that_was_cancelled_under_way_has_a_result_in_the_next_run() {
 
 #[test]
 fn a_continued_run_that_dies_is_resumed_with_the_same_conversation() {
+    long_test!();
     let model =
         Model::new([write("done", ""), say("Done."), say("Going on").hanging(), write("more", "1"), say("More.")]);
     let ended = Fledge::simple(&model).run();
@@ -118,6 +121,7 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
 
 #[test]
 fn where_none_begins_its_report_says_why_in_place_of_an_earlier_one() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.").always()]);
     let mut ended = Fledge::simple(&model).arg("--report=../copy.json").run();
     ended.must_be(0, "verified");

@@ -16,6 +16,7 @@ fn counts(report: &Value) -> [&Value; 3] {
 
 #[test]
 fn changes_of_programs_are_in_the_summary_and_what_was_put_back_is_not() {
+    long_test!();
     let script = "touch done; echo more >>tests/a_test.sh; printf 'one\\ntwo\\n' >new.txt; sed -i s/4/3/ sum.txt; chmod +x run.sh; \
         mv old.txt moved.txt; rm gone.txt; printf '\\0\\1' >logo.bin; ln -s new.txt link";
     for isolation in ["in-place", "worktree"] {
@@ -50,6 +51,7 @@ fn changes_of_programs_are_in_the_summary_and_what_was_put_back_is_not() {
 
 #[test]
 fn what_is_left_is_in_the_summary_also_where_the_gate_fails_or_is_skipped() {
+    long_test!();
     for (arg, code, reason) in [("--max-retries=0", 1, "gate_failed"), ("--no-verify", 0, "skipped")] {
         let model = Model::new([shell("echo 1 >other"), say("Done.")]);
         let ended = Fledge::simple(&model).arg(arg).run();

@@ -50,6 +50,7 @@ fn work_that_nothing_verifies_on_purpose_is_skipped_with_0_and_says_so() {
 
 #[test]
 fn a_gate_that_never_passes_fails_with_1_after_one_attempt_more_than_retries() {
+    long_test!();
     for retries in [0, 2] {
         let model = Model::new([say("It is done, trust me.").always()]);
         let run = Fledge::simple(&model).arg("--max-retries").arg(&retries.to_string()).run();
@@ -162,6 +163,7 @@ fn the_token_limit_ends_with_4_before_another_request() {
 
 #[test]
 fn the_time_limit_ends_with_4_in_the_middle_of_whatever_goes_on() {
+    long_test!();
     let task = "---\nbudget: { time: 700ms }\n---\nDo it.";
     for script in [hang(), say("Let me think").hanging(), status(429).header("retry-after", "60"), shell("sleep 60")] {
         let model = Model::new([script]);

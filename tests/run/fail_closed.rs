@@ -95,6 +95,7 @@ const PLAIN: &str = "exec \"$@\"";
 
 #[test]
 fn what_is_missing_ends_a_run_with_its_own_code_and_words_before_a_model_is_asked() {
+    long_test!();
     let can_unshare =
         std::process::Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).status();
     let can_unshare = can_unshare.is_ok_and(|status| status.success());

@@ -18,6 +18,7 @@ fn checkpoints(run: &Ended) -> Vec<u64> {
 
 #[test]
 fn hooks_run_behind_the_agents_wall_after_each_turn_that_may_have_changed_something() {
+    long_test!();
     let model = Model::new([write("a", "1"), shell("true"), write("done", ""), say("Done.")]);
     let hook = "    - { name: count, run: 'echo x >> counted; touch /etc/out 2>/dev/null; echo $ANTHROPIC_API_KEY >> counted' }\n";
     let run = hooked(&model, hook).run();
@@ -28,6 +29,7 @@ fn hooks_run_behind_the_agents_wall_after_each_turn_that_may_have_changed_someth
 
 #[test]
 fn a_hook_leaves_the_wall_around_the_tools_as_it_was() {
+    long_test!();
     let model = Model::new([
         write("a", "1"),
         shell("mkdir .git .fledge; touch .git/config .fledge/x"),
@@ -56,6 +58,7 @@ fn a_project_that_is_not_trusted_has_no_hooks() {
 
 #[test]
 fn a_failing_hook_is_reported_and_told_where_it_says_so_and_never_ends_the_run() {
+    long_test!();
     let number = unique();
     let hooks = format!(
         "    - {{ name: quiet, run: 'echo broken; exit 3' }}\n\
@@ -86,6 +89,7 @@ fn a_failing_hook_is_reported_and_told_where_it_says_so_and_never_ends_the_run()
 
 #[test]
 fn a_hook_that_changes_what_is_protected_is_nobodys_tampering_and_is_put_back() {
+    long_test!();
     let model = Model::new([write("a.txt", "bad\n"), write("done", ""), say("Done.")]);
     let hooks =
         "    - { name: fmt, run: 'echo \"steps: []\" > lanes/verify.yaml; echo good > a.txt', tell_model: true }\n";
@@ -106,6 +110,7 @@ fn a_hook_that_changes_what_is_protected_is_nobodys_tampering_and_is_put_back() 
 
 #[test]
 fn a_run_that_was_killed_in_a_hook_repeats_none_and_goes_on_with_the_next() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let hooks = "    - echo one >> ran\n    - { name: slow, run: 'echo two >> ran; until test -f go; do sleep 0.01; done' }\n    - echo three >> ran\n";
     let fledge = hooked(&model, hooks);
@@ -126,6 +131,7 @@ fn a_run_that_was_killed_in_a_hook_repeats_none_and_goes_on_with_the_next() {
 
 #[test]
 fn each_turn_that_changes_something_leaves_a_checkpoint_and_any_two_can_be_compared() {
+    long_test!();
     let model = Model::new([write("a", "1\n"), shell("true"), write("a", "2\n"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).file("kept", "").run();
     run.must_be(0, "verified");
@@ -145,6 +151,7 @@ fn each_turn_that_changes_something_leaves_a_checkpoint_and_any_two_can_be_compa
 
 #[test]
 fn commits_of_turns_stand_apart_from_every_branch_until_their_run_is_pruned() {
+    long_test!();
     let model = Model::new([write("a", "1\n"), shell("true"), write("done", ""), say("Made it.")]);
     let fledge = Fledge::simple(&model).arg("--commit=each-turn").file("kept", "1\n").committed();
     let workspace = fledge.workspace();

@@ -118,6 +118,7 @@ fn an_error_carries_the_whole_result() {
 
 #[test]
 fn a_token_cancels_within_two_seconds_and_gives_ok_with_what_was_said() {
+    long_test!();
     let number = unique();
     for last in [say("I have half of it").hanging(), shell(&format!("echo up; setsid sleep {number} & sleep {number}"))]
     {
@@ -165,6 +166,7 @@ fn a_token_that_was_cancelled_before_the_start_starts_nothing() {
 
 #[test]
 fn a_subscriber_that_never_returns_does_not_hold_the_run_up() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let (_place, mut agent) = agent(&model);
     let (release, stuck) = channel::<()>();
@@ -182,6 +184,7 @@ fn a_subscriber_that_never_returns_does_not_hold_the_run_up() {
 
 #[test]
 fn a_subscriber_that_panics_harms_nobody_and_is_told_the_rest() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let (_place, mut agent) = agent(&model);
     let (tell, heard) = channel();
@@ -199,6 +202,7 @@ fn a_subscriber_that_panics_harms_nobody_and_is_told_the_rest() {
 
 #[test]
 fn one_agent_runs_one_task_after_the_other_and_nothing_is_left_of_the_first() {
+    long_test!();
     let model = Model::new([write("done", "1\n"), say("First."), say("Second.")]);
     let (place, mut agent) = agent(&model);
     let first = run(&mut agent, task()).unwrap();

@@ -14,6 +14,7 @@ fn told(model: &Model, turn: usize) -> String {
 
 #[test]
 fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
+    long_test!();
     for sandbox in ["--sandbox=auto", "--sandbox=off"] {
         let fill = "head -c 64M /dev/zero >large; ls -l large; rm -f large; echo x >done";
         let model = Model::new([shell(BOMB), shell(HOG), shell(fill), say("Done.")]);
@@ -45,6 +46,7 @@ fn files_in_memory_count_as_memory() {
 
 #[test]
 fn a_step_that_goes_beyond_fails_and_says_why() {
+    long_test!();
     let lane = "steps: [{ name: hog, run: 'if test -f hog; then sh hog; fi; test -f done' }]";
     let model =
         Model::new([shell(&format!("echo '{HOG}' >hog; echo x >done")), say("Done."), shell("rm hog"), say("Done.")]);

@@ -60,6 +60,7 @@ fn runs_are_listed_with_what_they_came_to() {
 
 #[test]
 fn a_run_is_told_turn_by_turn_with_changes_verdicts_and_its_end() {
+    long_test!();
     let run = verified().again(&["runs", "show"]).run();
     run.must_exit(0);
     let mut rest = run.stdout.as_str();
@@ -135,6 +136,7 @@ fn an_interrupted_run_is_told_up_to_where_it_was_and_its_thread_says_what_is_pen
 
 #[test]
 fn an_exported_journal_can_be_read_back_and_verified() {
+    long_test!();
     let run = verified();
     let journal = run.journal();
     let run = run.again(&["runs", "export", "last"]).run();
@@ -168,6 +170,7 @@ fn an_exported_journal_can_be_read_back_and_verified() {
 
 #[test]
 fn logs_of_steps_are_listed_and_printed() {
+    long_test!();
     let model = Model::new([say("Done."), write("done", ""), say("Done.")]);
     let lane = "steps:\n  - { name: check, run: 'ls; test -f done' }\n";
     let run = Fledge::simple(&model).lane("verify", lane).run();
@@ -203,6 +206,7 @@ fn what_is_pruned_is_said_before_and_gone_after() {
 
 #[test]
 fn an_unknown_run_is_refused_with_those_that_there_are() {
+    long_test!();
     let fledge = Fledge::new().args(&["runs", "show", "0000"]);
     let state = fledge.state();
     let run = fledge.run();

@@ -22,6 +22,7 @@ fn tools(asked: &Asked) -> Vec<&str> {
 
 #[test]
 fn the_middle_of_a_long_log_is_found_and_what_a_hold_out_prints_is_not() {
+    long_test!();
     let hidden = crate::support::temp_dir();
     std::fs::write(hidden.path().join("h.yaml"), "steps: [{ name: h, run: 'echo canary-held; grep -qs 77 *um' }]")
         .unwrap();
@@ -62,6 +63,7 @@ fn the_middle_of_a_long_log_is_found_and_what_a_hold_out_prints_is_not() {
 
 #[test]
 fn what_a_fix_begins_with_can_be_read_whole() {
+    long_test!();
     let model = Model::new([find(), write("sum", "7\n"), say("Done.")]);
     let ended = Fledge::new().args(&["fix"]).lane("verify", LANE).file("sum", "4\n").anthropic(&model).run();
     ended.must_be(0, "verified");
@@ -71,6 +73,7 @@ fn what_a_fix_begins_with_can_be_read_whole() {
 
 #[test]
 fn after_a_crash_and_in_a_sub_agent_the_logs_are_those_of_the_run() {
+    long_test!();
     let spawn = call("subagent-spawn", json!({"task": "Find what the sum is.", "tools": ["lane-log"]}));
     let scripts = [vec![say("Done."), hang()], vec![spawn, write("sum", "7\n"), say("Done.")]];
     let (mut own, mut of_child) = (scripts.into_iter().flatten(), [find(), say("It is 7.")].into_iter());
@@ -92,6 +95,7 @@ fn after_a_crash_and_in_a_sub_agent_the_logs_are_those_of_the_run() {
 
 #[test]
 fn it_is_offered_where_there_is_a_gate_and_the_task_lets_it() {
+    long_test!();
     let told = |front: &str, turns: usize| {
         let model = Model::new((0..turns).flat_map(|_| [say("Done.")]));
         Fledge::new().lane("verify", LANE).task(&format!("---\n{front}\n---\nSum.")).anthropic(&model).run();

@@ -21,6 +21,7 @@ fn run(agent: &Model) -> Fledge {
 
 #[test]
 fn a_link_or_a_pipe_that_an_agent_plants_is_replaced_and_followed_nowhere() {
+    long_test!();
     for plant in ["ln -s ../mine", "mkfifo", "ln ../mine"] {
         let work = format!("{plant} report.json; {plant} out.patch");
         let agent = agent(&work);
@@ -73,6 +74,7 @@ fn a_link_or_a_pipe_that_is_in_the_workspace_already_is_refused_before_anything_
 
 #[test]
 fn a_pipe_of_the_user_is_waited_for_until_the_run_is_asked_to_stop() {
+    long_test!();
     for is_read in [true, false] {
         let model = Model::new([write("done", ""), say("Done.")]);
         let fledge = Fledge::simple(&model).arg("--report=../pipe");

@@ -54,6 +54,7 @@ fn a_run_tells_its_story_on_standard_error_alone() {
 
 #[test]
 fn pipes_and_no_color_have_no_escape_characters() {
+    long_test!();
     for env in [("NO_COLOR", "1"), ("TERM", "xterm-256color"), ("TERM", "dumb"), ("CI", "true")] {
         let model = Model::new([call("files-read", json!({"path": "none"})), write("done", ""), say("Done.")]);
         let run = Fledge::simple(&model).env(env.0, env.1).arg("-vv").run();

@@ -35,6 +35,7 @@ fn must_replay(run: &Ended) {
 
 #[test]
 fn a_run_that_was_sent_back_and_verified() {
+    long_test!();
     let model = Model::new([
         call("files-read", json!({"path": "none"})).saying("Looking."),
         status(529).header("retry-after-ms", "5"),
@@ -50,6 +51,7 @@ fn a_run_that_was_sent_back_and_verified() {
 
 #[test]
 fn runs_that_failed() {
+    long_test!();
     let cases = [
         (1, vec![say("Done.").always()]),
         (3, vec![status(401)]),

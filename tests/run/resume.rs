@@ -56,6 +56,7 @@ fn must_be_answered(model: &Model) {
 
 #[test]
 fn in_the_middle_of_an_answer_the_model_is_asked_again_however_often_that_happens() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), write("done", "2\n"), say("Done.")]);
     let calm = Fledge::simple(&model).run().must_be(0, "verified");
     let hanging = || say("Going on").hanging();
@@ -147,6 +148,7 @@ fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
 
 #[test]
 fn a_report_that_could_not_be_written_is_written_by_a_resume() {
+    long_test!();
     let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
     ended.must_be(8, "io_error");

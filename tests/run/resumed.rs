@@ -48,6 +48,7 @@ fn a_run_that_was_taken_up_again_is_told_whole() {
 
 #[test]
 fn what_was_asked_for_under_another_gate_is_another_task() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--run-key=ci").lane("strict", "steps: [{ name: no, run: 'false' }]").run();
     ended.must_be(0, "verified");
@@ -99,6 +100,7 @@ fn names_that_mean_something_else_are_no_run_keys() {
 
 #[test]
 fn a_key_leads_to_its_newest_run_also_when_the_first_ones_are_gone() {
+    long_test!();
     let model = Model::new([say("It is done."), write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).args(&["run", "task.md", "--run-key=k", "--max-retries=0"]).run();
     ended.must_be(1, "gate_failed");
@@ -131,6 +133,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_gate_that_passed_before_a_run_died_without_a_report_judges_once_more() {
+    long_test!();
     let model = Model::new([write("done", ""), say("Done."), write("done", "again"), say("Now it is.")]);
     let ended = killed_in_its_report(&model);
     fs::remove_file(ended.path("done")).unwrap(); // by somebody, meanwhile
@@ -178,6 +181,7 @@ fn events_are_numbered_on_after_a_resume_and_a_run_that_is_over_tells_its_end_ag
 
 #[test]
 fn the_attempt_that_is_under_way_is_shown_after_a_resume() {
+    long_test!();
     let script = [say("Done."), shell("echo begun; sleep 60"), say("Done."), write("done", ""), say("Done.")];
     let model = Model::new(script);
     let ended = killed(&model, &[]).again(&["runs", "resume", "last"]).anthropic(&model).run();
@@ -276,6 +280,7 @@ fn one_project_that_cannot_be_read_does_not_end_the_list_of_all() {
 
 #[test]
 fn a_run_that_is_blocked_goes_on_where_it_was() {
+    long_test!();
     let later = || status(429).header("retry-after", "3600");
     let model = Model::new([write("half", ""), later(), later(), write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--run-key=ci").run();

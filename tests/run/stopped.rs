@@ -26,6 +26,7 @@ fn must_replay(ended: Ended) -> Ended {
 
 #[test]
 fn in_a_command_which_is_not_repeated_and_of_which_the_model_is_told() {
+    long_test!();
     for signal in [Signal::TERM, Signal::HUP] {
         let model = Model::new([shell("echo one >> log; echo begun; sleep 60"), write("done", ""), say("Done.")]);
         let run = ended(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun", signal);
@@ -45,6 +46,7 @@ fn in_a_command_which_is_not_repeated_and_of_which_the_model_is_told() {
 
 #[test]
 fn in_the_middle_of_an_answer_the_model_is_asked_again() {
+    long_test!();
     let model = Model::new([write("half", "1\n"), say("Going on").hanging(), write("done", "2\n"), say("Done.")]);
     let run = ended(Fledge::simple(&model).arg("--json").start(), "Going o", Signal::TERM);
     let run = run.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
@@ -67,6 +69,7 @@ fn in_its_gate_which_starts_again() {
 
 #[test]
 fn in_a_worktree_which_stays_for_it() {
+    long_test!();
     let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
     let run = Fledge::simple(&model).committed().arg("--isolation=worktree").start();
     model.wait_for(1);
@@ -84,6 +87,7 @@ fn in_a_worktree_which_stays_for_it() {
 
 #[test]
 fn by_a_person_it_is_over_and_so_is_one_with_a_later_one_of_its_task() {
+    long_test!();
     let begun = || shell("echo begun; sleep 60");
     let model = Model::new([begun(), say("It is done.")]);
     let run = ended(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun", Signal::INT);
@@ -104,6 +108,7 @@ fn by_a_person_it_is_over_and_so_is_one_with_a_later_one_of_its_task() {
 
 #[test]
 fn by_its_key_and_as_often_as_that_happens() {
+    long_test!();
     let begun = || shell("echo begun; sleep 60");
     let model = Model::new([begun(), begun(), write("done", ""), say("Done.")]);
     let again = [&AGAIN[..], &["--run-key=ci"]].concat();

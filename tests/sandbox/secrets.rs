@@ -154,6 +154,7 @@ fn must_be_clean_all_over(ended: &Ended, model: &Model) {
 
 #[test]
 fn a_run_that_tries_everything_spreads_no_secret_in_any_dress() {
+    long_test!();
     let _neighbour = Neighbour(Command::new("sleep").arg("600").env("OTHER", canary(OTHER_PROCESS)).spawn().unwrap());
     let all: &[bool] = amount(&[true], &[true, false]);
     for json in all {

@@ -2,6 +2,7 @@
 //! they must get through, so that none passes for being wrong. None does harm where a wall lets it through.
 
 mod changes;
+mod endings;
 mod sockets;
 
 use crate::sandbox::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES, Probe};
@@ -250,12 +251,14 @@ async fn probes_get_through_where_there_is_no_wall() {
 
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
+    long_test!();
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
     assert_eq!(attack(&wall, None).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
+    long_test!();
     if !is_root() || !has_other_users() {
         Need::Root.lacks("there is no ordinary user to change to");
         return;
@@ -280,6 +283,7 @@ async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn only_what_is_known_gets_through_landlock() {
+    long_test!();
     let Some(wall) = wall(WallKind::Landlock).await else { return };
     let known: Vec<&str> =
         probes().into_iter().map(|(name, _, _)| name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
@@ -335,58 +339,6 @@ async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
             perl -e '$s = qq(a); $how = pack(q(Q3), 0, 0, 0); syscall(437, -100, $s, $how, 24) == -1 && $! == 38 or die'; echo fine";
         let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
         assert_eq!((ended.end.clone(), ended.output.text(900).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
-    }
-}
-
-#[tokio::test]
-async fn how_a_program_ends_or_does_not_start_is_told_apart() {
-    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
-        let Some(wall) = wall(kind).await else { continue };
-        let scene = Scene::new();
-        let ended = async |script: &str| told(&wall, &scene.holes(), scene.shell(script)).await.end;
-        for (script, code) in [
-            ("exit 7", 7),
-            ("nosuch 2>/dev/null", 127),
-            ("echo 'bwrap: out of luck'; exit 1", 1),
-            ("echo 'fledge inside: there is no program `nosuch`'; exit 127", 127),
-            ("echo 'fledge inside: cannot limit files'; exit 126", 126),
-        ] {
-            assert_eq!(ended(script).await, End::Exited(code), "{kind:?}: {script}");
-        }
-        let missing = Invocation { program: "nosuch".into(), args: Vec::new(), ..scene.shell("") };
-        let ended = told(&wall, &scene.holes(), missing).await;
-        assert_eq!(ended.end, End::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
-        let late = Invocation { timeout: Some(Duration::from_millis(300)), ..scene.shell("sleep 60") };
-        assert_eq!(told(&wall, &scene.holes(), late).await.end, End::TimedOut, "{kind:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let scene = Scene::new();
-    let mut holes = scene.holes();
-    holes.mounts.push(fledge::process::wall::Mount {
-        from: scene.path("nowhere"),
-        at: scene.path("workspace"),
-        writable: true,
-    });
-    let ended = told(&wall, &holes, scene.shell("echo ran")).await;
-    assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
-}
-
-#[tokio::test]
-async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let scene = Scene::new();
-    let mark = format!("86{}", std::process::id());
-    for escape in ["setsid sh -c", "setsid setsid sh -c", "env -i /usr/bin/setsid sh -c", "nohup sh -c"] {
-        let script = format!(
-            "({escape} \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" </dev/null >/dev/null 2>&1 &); echo begun; sleep 0.1"
-        );
-        let ended = behind(&wall, &scene.holes(), scene.shell(&script), |outer| outer).await;
-        assert_eq!(ended.output.text(100).trim(), "begun", "{escape}");
-        assert!(!is_there(&mark), "{escape}: something is left");
     }
 }
 
