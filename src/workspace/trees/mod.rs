@@ -8,6 +8,7 @@ pub(in crate::workspace) mod git;
 mod git_programs;
 mod ground;
 mod ignores;
+mod keeping;
 mod listing;
 mod look;
 pub(in crate::workspace) mod names;
@@ -32,10 +33,8 @@ use crate::id::TreeId;
 use crate::process;
 use git::Git;
 use ground::Scratch;
-use names::kept;
 use seen::Seen;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use take::State;
@@ -289,33 +288,6 @@ impl Trees {
         self.0.diff(from, to, form, limit, stop).await
     }
 
-    /// Keeps a tree, and what it is made of, under a name (`RUN/base`). A name that is taken is moved.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
-        self.0.git.ask(&["update-ref", &kept(name)?, tree.as_str()], stop).await.map(drop)
-    }
-
-    /// The tree that is kept under a name.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
-        let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
-        if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
-    }
-
-    /// The first parts of all names under which trees are kept.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
-        let all = self.0.git.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/kept"], stop).await?;
-        let all = String::from_utf8_lossy(&all);
-        Ok(all.lines().filter_map(|name| name.split('/').next()).map(str::to_owned).collect())
-    }
-
     /// Packs what is kept, and removes what nobody has kept or written for two weeks: a run that is under way has not kept all that it
     /// wrote.
     ///
@@ -332,15 +304,6 @@ impl Trees {
     pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesFault> {
         let args = ["rev-list", "--objects", "--quiet", tree.as_str()];
         Ok(self.0.git.run(&args, b"", 0, stop).await?.code == 0)
-    }
-
-    /// Keeps no longer what is named this, or `PREFIX/…`.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let all = self.0.git.ask(&["for-each-ref", "--format=delete %(refname)", &kept(prefix)?], stop).await?;
-        self.0.git.tell(&["update-ref", "--stdin"], &all, stop).await.map(drop)
     }
 }
 

@@ -365,6 +365,10 @@ async fn a_tree_is_kept_by_a_name_until_that_is_forgotten() {
         String::from_utf8(all).unwrap()
     };
     trees.keep("r1/base", &base, &project.stop).await.unwrap();
+    // Another git was killed while it wrote this name.
+    let lock = trees.0.git_dir.join("refs/kept/r10/base.lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::fs::write(lock, "").unwrap();
     trees.keep("r10/base", &base, &project.stop).await.unwrap();
     trees.forget("r1", &project.stop).await.unwrap();
     assert_eq!(refs().await, "refs/kept/r10/base\n");

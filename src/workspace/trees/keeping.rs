@@ -1,0 +1,58 @@
+//! Trees that are kept under names, so that git does not remove them.
+
+use super::names::kept;
+use super::take::tree_of;
+use super::{Trees, TreesFault};
+use crate::id::TreeId;
+use std::collections::BTreeSet;
+use std::fs;
+use tokio_util::sync::CancellationToken;
+
+/// How long git waits for the lock of a reference that nobody else writes.
+const BRIEFLY: &str = "core.filesRefLockTimeout=500";
+
+impl Trees {
+    /// Keeps a tree, and what it is made of, under a name (`RUN/base`). A name that is taken is moved.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let name = kept(name)?;
+        let words = ["-c", BRIEFLY, "update-ref", &name, tree.as_str()];
+        match self.0.git.ask(&words, stop).await {
+            // Who has this name is alone with it, so another git was killed with its lock in place.
+            Err(_) if fs::remove_file(self.0.git_dir.join(format!("{name}.lock"))).is_ok() => {
+                self.0.git.ask(&words, stop).await.map(drop)
+            }
+            answer => answer.map(drop),
+        }
+    }
+
+    /// The tree that is kept under a name.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
+        let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
+        if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
+    }
+
+    /// The first parts of all names under which trees are kept.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+        let all = self.0.git.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/kept"], stop).await?;
+        let all = String::from_utf8_lossy(&all);
+        Ok(all.lines().filter_map(|name| name.split('/').next()).map(str::to_owned).collect())
+    }
+
+    /// Keeps no longer what is named this, or `PREFIX/…`.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let all = self.0.git.ask(&["for-each-ref", "--format=delete %(refname)", &kept(prefix)?], stop).await?;
+        self.0.git.tell(&["update-ref", "--stdin"], &all, stop).await.map(drop)
+    }
+}
