@@ -38,6 +38,7 @@ fn ran(reason: Reason, usd_micros: u64) -> Outcome {
         commit: None,
         branch: None,
         worktree: None,
+        protected: Vec::new(),
     };
     Outcome { job: "j".into(), title: "j".into(), tries: 0, usd_micros, beaten: false, end: End::Ran(Box::new(ran)) }
 }

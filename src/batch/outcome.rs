@@ -3,7 +3,7 @@
 use crate::id::{RunId, TreeId};
 use crate::report::{is_by_exit_codes_alone, proof_of};
 use crate::run::{TaskResult, Workplace, WorkplaceState};
-use crate::verdict::{Reason, StopCause, Verification};
+use crate::verdict::{HeldBack, Reason, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 
 /// Characters that are kept of what a model said last.
@@ -87,6 +87,9 @@ pub struct Ran {
     /// The worktree that it had for itself, and what is left of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Workplace>,
+    /// Changes of protected paths that did not become part of the work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<HeldBack>,
 }
 
 impl Ran {
@@ -250,6 +253,7 @@ impl Ran {
             commit: result.commit.clone(),
             branch: result.branch.clone(),
             worktree: result.worktree.clone(),
+            protected: result.protected.clone(),
         }
     }
 

@@ -27,6 +27,7 @@ fn job(name: &str, reason: Reason, turns: u64, usd_micros: Option<u64>) -> JobSu
         commit: None,
         branch: None,
         worktree: None,
+        protected: Vec::new(),
     };
     over(name, usd_micros.unwrap_or(0), End::Ran(Box::new(ran)))
 }

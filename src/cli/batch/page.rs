@@ -6,7 +6,7 @@ use crate::batch::plan::{Job, TaskText};
 use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
 use crate::report::{money, seconds};
 use crate::run::WorkplaceState;
-use crate::verdict::shell_word;
+use crate::verdict::{HeldBack, joined_flags, shell_word};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +15,8 @@ use std::path::Path;
 const LONGEST_NAME: usize = 40;
 /// Cells of what is said of a job that did not succeed.
 const LONGEST_WORDS: usize = 100;
+/// Protected paths that are named of a job.
+const MOST_HELD_BACK: usize = 3;
 /// The most rows of a table; of many jobs those that are verified are left out first.
 const ROWS: usize = 200;
 
@@ -93,6 +95,7 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
         }
         trim(&mut line);
         lines.push(line);
+        lines.extend(held_back(job).into_iter().map(|text| vec![(Tone::Faint, format!("    {text}"))]));
     }
     if rows.len() < summary.jobs.len() {
         lines.push(vec![(Tone::Faint, format!("  and {} more", summary.jobs.len() - rows.len()))]);
@@ -109,6 +112,20 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     let rest = format!(" ({}{cost})", seconds(summary.duration_ms));
     lines.push(vec![(tone, summary.counts.words()), (Tone::Faint, rest)]);
     lines
+}
+
+/// The changes of protected paths that kept a job from success, with the flags that let them through.
+fn held_back(job: &JobSummary) -> Vec<String> {
+    let End::Ran(ran) = &job.outcome.end else { return Vec::new() };
+    if job.standing == Standing::Verified || job.outcome.beaten {
+        return Vec::new();
+    }
+    let told = |held: &HeldBack| format!("{} is protected: {}", held.path, held.rule);
+    let mut lines: Vec<String> = ran.protected.iter().take(MOST_HELD_BACK).map(told).collect();
+    let more = ran.protected.len().saturating_sub(MOST_HELD_BACK);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    lines.extend(joined_flags(&ran.protected).map(|flags| format!("to let this through: {flags}")));
+    lines.iter().map(|line| super::super::paint::one_line(line)).collect()
 }
 
 /// The worktrees that are left, a line for each repository. A command about the folder `here` names none.
@@ -139,6 +156,7 @@ pub(super) fn failures(summary: &Summary) -> Vec<Line> {
             unbegun.entry(&job.says).or_default().push(job);
         } else {
             lines.push(failure(job));
+            lines.extend(held_back(job).into_iter().map(|text| vec![(Tone::Plain, format!("  {text}"))]));
         }
     }
     for (says, jobs) in unbegun {

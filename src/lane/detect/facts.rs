@@ -117,6 +117,11 @@ impl Facts {
         paths.iter().copied().find(|path| self.has(path))
     }
 
+    /// Whether there is a file with one of these endings.
+    pub(super) fn has_ending(&self, endings: &[&str]) -> bool {
+        self.paths.iter().any(|path| endings.iter().any(|ending| path.ends_with(ending)))
+    }
+
     /// Whether something in the root begins so: `eslint.config.` has many endings.
     pub(super) fn has_prefix(&self, start: &str) -> bool {
         self.paths.range(start.to_owned()..).next().is_some_and(|path| path.starts_with(start))

@@ -13,6 +13,13 @@ const WANTED: [(&str, Effect); 5] = [
     ("test", Effect::Tests),
 ];
 
+/// The same, of which the first is taken where there is none of the above.
+const OTHERS: [&str; 5] = ["tests", "unit-test", "unit-tests", "unittest", "ci"];
+/// Targets that build, from the best, where the first target of a Makefile need not.
+const BUILDING: [&str; 2] = ["all", "build"];
+/// The endings of sources that make compiles by rules of its own.
+const COMPILED: [&str; 4] = [".c", ".cc", ".cpp", ".cxx"];
+
 /// Scripts that are checks, by the name of their step.
 #[rustfmt::skip]
 pub(super) const SCRIPTS: [(&str, &[&str]); 3] = [
@@ -72,6 +79,9 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
             chosen.insert(0, (name, effect));
         }
     }
+    if chosen.is_empty() {
+        chosen.extend(OTHERS.into_iter().find(|name| recipes.contains_key(name)).map(|name| (name, Effect::Tests)));
+    }
     if let (Some(why), false) = (obstacle(facts, program), chosen.is_empty()) {
         let names: Vec<String> = chosen.iter().map(|(name, _)| format!("`{program} {name}`")).collect();
         found.remark(format!("left out: {}, because {why}", names.join(", ")));
@@ -87,10 +97,12 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
         found.check_by(facts, program, effect, name, format!("{program} {name}"));
     }
     let compiles = ["$(CC)", "${CC}", "$(CXX)", "${CXX}", "gcc", "g++", "clang", "cc "];
-    let is_c = compiles.iter().any(|word| facts.text(file).contains(word));
+    let is_c = compiles.iter().any(|word| facts.text(file).contains(word)) || facts.has_ending(&COMPILED);
     let has_goal = recipes.keys().any(|name| !name.starts_with('.'));
     if program == "make" && found.checks.is_empty() && has_goal && is_c && obstacle(facts, program).is_none() {
-        found.check_by(facts, program, Effect::Builds, "build", program.to_owned());
+        let goal = BUILDING.into_iter().find(|name| recipes.contains_key(name));
+        let command = goal.map_or_else(|| program.to_owned(), |goal| format!("{program} {goal}"));
+        found.check_by(facts, program, Effect::Builds, "build", command);
         found.remark(format!("{file} has no target that tests: this lane only builds"));
     }
     found
