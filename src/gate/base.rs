@@ -30,7 +30,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
+/// The folder for what builds put into the caches of tools.
+pub(super) const BUILDS: &str = "builds";
 
 /// What the gate said of the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,11 @@ impl Base {
     pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
         let folder = || Caches::place(&self.folder, lane);
         Caches::are_wanted(lane).then(|| Caches { folder: folder(), is_open: false, start: None })
+    }
+
+    /// What builds of a lane have put into the caches of tools in the user's home.
+    pub(super) fn builds(&self, lane: &Lane) -> PathBuf {
+        Caches::place(&self.folder, lane).join(BUILDS)
     }
 
     /// Which of these failures were there before.
@@ -273,7 +280,7 @@ async fn judge_lane(
     match outcome.ruling {
         LaneRuling::Passed => {}
         LaneRuling::Failed if is_asked => {
-            if let Some(why) = unable::why(&outcome.steps, site.variable("PATH"), lane.network) {
+            if let Some(why) = unable::why(&outcome.steps, &unable::Around::of(site, lane.network)) {
                 return Err(BaseFault::Unable(why));
             }
             base.ruling = Ruling::Failed;
@@ -298,10 +305,14 @@ async fn judge_lane(
     }
     if is_asked {
         base.failing.extend(failing(&outcome.steps));
-        show(&outcome, &mut base.evidence).await;
+        show(&outcome, site.names_tests(lane), &mut base.evidence).await;
     }
-    if let Some(room) = room {
+    if let Some(mut room) = room {
         caches.fill(&room, lane, site, stop).await?;
+        let builds = base.builds(lane);
+        if let Err(error) = room.keep_builds(&builds) {
+            tracing::warn!(%error, "what the checks of the base built is not kept");
+        }
         room.close().await;
     }
     Ok(outcome.steps)
@@ -361,13 +372,16 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
     failing.flat_map(names).collect()
 }
 
-/// Takes down what the steps of a lane showed.
-pub(super) async fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
+/// Takes down what the steps of a lane showed. `names_tests` tells whether Go was told to name tests.
+pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mut Evidence) {
     for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
-        let printed = match step.log.clone() {
+        let mut printed = match step.log.clone() {
             Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
             None => Printed::default(),
         };
+        if names_tests {
+            printed.note_command(&step.command);
+        }
         evidence.add(
             &step.lane,
             &step.step,

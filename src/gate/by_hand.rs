@@ -73,6 +73,7 @@ impl Entered<'_> {
         let mut room = self.room.room(self.site, self.site.logs.clone());
         room.after_step = Some(self.sentry.after_step());
         room.stay_offline();
+        self.site.bring_go_settings(&self.lane, &mut room);
         room
     }
 
@@ -91,7 +92,7 @@ impl Entered<'_> {
             doubts.push("it did not pass at the first try, and says `flaky: fail`".to_owned());
         }
         let mut evidence = Evidence::default();
-        base::show(outcome, &mut evidence).await;
+        base::show(outcome, site.names_tests(&lane), &mut evidence).await;
         doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));

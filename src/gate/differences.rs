@@ -1,8 +1,9 @@
 //! Says what a clean room lacks that a lane has by hand: programs of a home, files that git
 //! ignores, the network, variables. Pure, but for a look at names of files.
 
+use super::Site;
 use super::names::{has_name, name_of};
-use super::{Site, unable};
+use super::unable::{self, Around};
 use crate::lane::Lane;
 use crate::verdict::{StepReport, StepStatus};
 use std::collections::BTreeSet;
@@ -66,7 +67,7 @@ pub fn differences(
     let mut told = Vec::new();
     let unable = failed.iter().filter_map(|step| {
         let as_failed = StepReport { status: StepStatus::Failed, ..(*step).clone() };
-        unable::why(&[as_failed], site.variable("PATH"), lane.network)
+        unable::why(&[as_failed], &Around::of(site, lane.network))
     });
     told.extend(unable);
     for step in &failed {
@@ -111,8 +112,10 @@ fn ignored_in(step: &StepReport, lane: &Lane, ignored: &[String], is_there: impl
         })
         .collect();
     let is_named = |path: &str| {
-        if path.ends_with('/') {
-            return step.command.contains(path) || lines.iter().any(|line| line.contains(path));
+        if let Some(folder) = path.strip_suffix('/') {
+            let is_long = folder.len() >= SHORTEST;
+            let says = |text: &str| text.contains(path) || (is_long && has_name(text, folder));
+            return says(&step.command) || lines.iter().any(|line| says(line));
         }
         let name = name_of(path);
         let is_long = name.len() >= SHORTEST;
@@ -173,19 +176,20 @@ mod tests {
 
     #[test]
     fn an_ignored_file_is_named_where_a_step_asks_for_it() {
-        let ignored = [".env.test", "data/model.bin", "logs/", "run"].map(str::to_owned);
+        let ignored = [".env.test", "data/model.bin", "data/", "logs/", "run"].map(str::to_owned);
         let lane = parse("verify", "v.yaml", "include_ignored: [logs]\nsteps: [{ run: x }]").unwrap();
         for (command, excerpt, found) in [
             ("sh t.sh", "cat: .env.test: No such file or directory", &[".env.test"][..]),
             (
                 "sh t.sh",
                 "FileNotFoundError: [Errno 2] No such file or directory: 'data/model.bin'",
-                &["data/model.bin"],
+                &["data", "data/model.bin"],
             ),
-            ("sh t.sh", "Error: ENOENT: open '/p/data/model.bin'", &["data/model.bin"]),
+            ("sh t.sh", "Error: ENOENT: open '/p/data/model.bin'", &["data", "data/model.bin"]),
             (". ./.env.test && true", "", &[".env.test"]),
             ("sh t.sh", "read .env.test: 3 tests failed", &[]),
             ("sh t.sh", "logs: not found", &[]),
+            ("sh t.sh", "ls: cannot access 'data': No such file or directory", &["data"]),
             ("sh t.sh", "runner: not found", &[]),
         ] {
             assert_eq!(

@@ -1,5 +1,6 @@
 //! Judged bases of a project that are forgotten: they are as large as what is built of it.
 
+use super::base::BUILDS;
 use super::checkouts::{self, CHECKOUTS};
 use super::clean::clear;
 use super::history::HISTORIES;
@@ -52,7 +53,9 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
     for (_, path) in dated.into_iter().rev().skip(1).filter(|(used, _)| is_idle(used)) {
         for kind in ["lanes", "held-out"] {
             for lane in fs::read_dir(path.join(kind)).into_iter().flatten().flatten() {
-                let _left = clear(&lane.path().join("tree"));
+                for output in ["tree", BUILDS] {
+                    let _left = clear(&lane.path().join(output));
+                }
             }
         }
     }

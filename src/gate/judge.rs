@@ -154,7 +154,7 @@ impl Sitting<'_> {
 
     /// Takes down what a lane said; anything but a pass ends the gate run.
     async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
-        base::show(&outcome, &mut record.evidence).await;
+        base::show(&outcome, self.site.names_tests(lane), &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
         record.steps.extend(outcome.steps);
@@ -184,6 +184,7 @@ impl Sitting<'_> {
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
             None => return self.must_agree(record),
         };
+        self.must_differ(&base, tree, record)?;
         let shortfalls = record.evidence.shortfalls(&base.evidence);
         if shortfalls.is_empty() {
             self.compare_counts(&base.evidence, tree, record).await?;

@@ -18,6 +18,7 @@ mod folder_watch;
 mod forget;
 mod freeze;
 mod gits;
+mod go_settings;
 mod history;
 mod holdout;
 mod inside;
@@ -212,6 +213,7 @@ impl Site {
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> LaneOutcome {
         room.stay_offline();
+        self.bring_go_settings(lane, &mut room);
         let variables = self.env.iter().cloned().collect();
         room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
         room.expected = recall(lane, &self.project);
@@ -288,7 +290,7 @@ impl Gate {
     /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.
     pub fn unable(&self, steps: &[StepReport], site: &Site) -> Option<String> {
         let network = self.lanes.iter().any(|lane| lane.network);
-        unable::why(steps, site.variable("PATH"), network).map(|why| BaseFault::Unable(why).to_string())
+        unable::why(steps, &unable::Around::of(site, network)).map(|why| BaseFault::Unable(why).to_string())
     }
 
     /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is

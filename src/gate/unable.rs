@@ -3,6 +3,7 @@
 //!
 //! Nothing of an agent has run on the base, so what a step prints there is believed.
 
+use super::Site;
 use crate::process::wall::interpreter;
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;
@@ -32,18 +33,36 @@ const TOOLS: [&str; 12] =
 const NETWORK: &[&str] = &[
     "could not resolve host", "eai_again", "network is unreachable", "temporary failure in name resolution", "name or service not known",
     "module lookup disabled by goproxy=off", "but --offline was specified", "enotcached", "err_pnpm_no_offline_tarball", "network connectivity is disabled",
-    "cannot access central", "in offline mode", "dial tcp: lookup", "could not transfer artifact",
+    "cannot access central", "in offline mode", "dial tcp: lookup", "could not transfer artifact", "network unreachable", "unknownhostexception",
+    "getaddrinfo enotfound",
 ];
 
-/// Why a step of the base cannot run where it ran, with what would mend it; `None` where one failed by itself. `path` is the search path of the
-/// steps, and `network` whether they had one.
-pub(super) fn why(steps: &[StepReport], path: &str, network: bool) -> Option<String> {
+/// What steps have around them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around<'a> {
+    /// The search path.
+    path: &'a str,
+    /// The project's folder, as steps find it.
+    root: &'a Path,
+    has_network: bool,
+}
+
+impl<'a> Around<'a> {
+    /// What the steps of a site have.
+    pub(super) fn of(site: &'a Site, has_network: bool) -> Self {
+        Self { path: site.variable("PATH"), root: &site.origin, has_network }
+    }
+}
+
+/// Why a step of the base cannot run where it ran, with what would mend it; `None` where one failed by itself.
+pub(super) fn why(steps: &[StepReport], around: &Around<'_>) -> Option<String> {
     let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
     failed.into_iter().find_map(|step| {
-        let (what, cure) = program(step, path)
+        let (what, cure) = program(step, around.path)
             .or_else(|| unmanaged(step))
             .or_else(|| module(step))
-            .or_else(|| offline(step, network))?;
+            .or_else(|| unwritable(step, around.root))
+            .or_else(|| offline(step, around.has_network))?;
         Some(format!("step `{}` of lane `{}` cannot run there: {what}; {cure}", step.step, step.lane))
     })
 }
@@ -147,6 +166,17 @@ fn module(step: &StepReport) -> Option<(String, String)> {
     ))
 }
 
+/// A place outside of the project that no step may write. In the project itself the gate says what is read-only.
+fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
+    const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
+    let marks = |mark: char| mark.is_whitespace() || "'\"`:,()[]‘’".contains(mark);
+    let is_outside = |word: &&str| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root);
+    let place = |line: &'_ str| line.split(marks).find(is_outside).map(str::to_owned);
+    let place = lines(step).filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).find_map(place)?;
+    let cure = "have it write below the project's folder, its home or `$TMPDIR`".to_owned();
+    Some((format!("it may not write `{place}`"), cure))
+}
+
 /// Something that would have to be fetched.
 fn offline(step: &StepReport, network: bool) -> Option<(String, String)> {
     let asks = |line: &&str| NETWORK.iter().any(|sign| line.to_lowercase().contains(sign));
@@ -161,6 +191,10 @@ fn offline(step: &StepReport, network: bool) -> Option<(String, String)> {
 mod tests {
     use super::*;
     use crate::test_support::step_report;
+
+    fn around(path: &str, has_network: bool) -> Around<'_> {
+        Around { path, root: Path::new("/p"), has_network }
+    }
 
     fn step(command: &str, exit_code: i32, excerpt: &str) -> StepReport {
         StepReport { exit_code: Some(exit_code), ..step_report(command, StepStatus::Failed, excerpt) }
@@ -207,8 +241,15 @@ mod tests {
                 "it needs a network",
             ),
             ("go test ./...", 1, "x.go:3:2: module lookup disabled by GOPROXY=off\n", "`network: true`"),
+            (
+                "make check",
+                2,
+                "touch: cannot touch '/etc/x.lock': Read-only file system\nmake: *** [Makefile:2: check] Error 1\n",
+                "it may not write `/etc/x.lock`",
+            ),
+            ("npm test", 1, "Error: EROFS: read-only file system, open '/opt/x/a'\n", "it may not write `/opt/x/a`"),
         ] {
-            let told = why(&[step(command, code, excerpt)], path, false);
+            let told = why(&[step(command, code, excerpt)], &around(path, false));
             assert!(told.as_ref().is_some_and(|told| told.contains(said)), "{command}: {told:?}");
         }
     }
@@ -220,12 +261,14 @@ mod tests {
             ("python3 -m pytest", 1, "E   ModuleNotFoundError: No module named 'calc'\n"),
             ("cargo test", 101, "assertion failed: offline mode\n"),
             ("npm test", 1, "AssertionError: page not found\n"),
+            ("sh test.sh", 1, "touch: cannot touch '/p/tests/x': Read-only file system\n"),
+            ("sh test.sh", 1, "touch: cannot touch 'x': Read-only file system\n"),
         ] {
-            assert_eq!(why(&[step(command, code, excerpt)], "/bin", false), None, "{command}");
+            assert_eq!(why(&[step(command, code, excerpt)], &around("/bin", false)), None, "{command}");
         }
         let network = step("go test", 1, "dial tcp: lookup example.com: no such host");
-        assert_eq!(why(&[network], "/bin", true), None);
+        assert_eq!(why(&[network], &around("/bin", true)), None);
         let allowed = StepReport { status: StepStatus::AllowedFailure, ..step("x", 127, "sh: x: not found") };
-        assert_eq!(why(&[allowed], "/bin", false), None);
+        assert_eq!(why(&[allowed], &around("/bin", false)), None);
     }
 }

@@ -3,6 +3,8 @@
 use crate::support::{Fledge, Model, Need, hang, say, shell, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_program_that_is_missing_ends_the_run_while_the_model_still_thinks() {
@@ -136,4 +138,20 @@ fn caches_of_tools_are_in_the_room_and_nothing_is_written_into_them() {
         assert!(!ended.path(&format!("../home/{cache}/deep/.lock")).exists(), "{cache}");
         assert_eq!(ended.file(&format!("../home/{cache}/deep/there")).as_deref(), Some(""), "{cache}");
     }
+}
+
+#[test]
+fn a_pass_of_the_tree_on_which_the_checks_failed_is_none() {
+    let flag = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("passes-now-{}", std::process::id()));
+    let path = flag.clone();
+    let model = Model::thinking(move |_, count| {
+        fs::write(&path, "").unwrap();
+        (Some(say("Done.")), count)
+    });
+    let lane = format!("steps: [{{ name: now and then, run: 'test -e {}' }}]", flag.display());
+    let fledge = Fledge::simple(&model).lane("verify", &lane).args(&["run", "task.md", "--baseline=always"]);
+    let ended = fledge.arg("--max-retries=0").run();
+    fs::remove_file(flag).unwrap();
+    let message = ended.must_be(1, "gate_failed")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("no file differs from the base, on which these checks failed"), "{}", ended.story());
 }

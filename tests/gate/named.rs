@@ -1,7 +1,8 @@
-//! Tests of C++ and Java are known by their names, without configuration: a test of the base that did not run is named.
+//! Tests of C++, Go and Java are known by their names, without configuration: a test of the base that did not run is named.
 
-use crate::support::{Ended, Fledge, Model, Need, say, shell};
+use crate::support::{Ended, Fledge, Model, Need, go_cache, say, shell};
 use serde_json::json;
+use std::fs;
 use std::path::Path;
 
 /// A run of a script on a project of these files with this lane.
@@ -29,7 +30,7 @@ fn must_miss(ended: &Ended, tests: &str) {
 }
 
 #[test]
-fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named_though_as_many_run() {
+fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named() {
     long_test!();
     if !Need::has_program("ctest") {
         return Need::Cmake.lacks("there is no cmake");
@@ -42,7 +43,9 @@ fn a_test_that_is_taken_out_of_the_list_of_cmake_is_named_though_as_many_run() {
     let lane = "steps: [{ name: test, run: 'cmake -B /tmp/built . >/dev/null && cd /tmp/built && ctest' }]\n";
     must_be_named(&run(&files, lane, "sed -i 's/ - / + /' calc.sh"), 2);
     let taken_out = "sed -i 's/NAME adds COMMAND .*/NAME new COMMAND true)/' CMakeLists.txt";
-    must_miss(&run(&files, lane, taken_out), "adds");
+    let ended = run(&files, lane, taken_out);
+    let findings = ended.must_be(6, "gate_tampered")["attempts"][0]["verdict"]["findings"].to_string();
+    assert!(findings.contains("[tests.add_test.adds] removed: it is a test of the base"), "{}", ended.story());
 }
 
 #[test]
@@ -103,4 +106,62 @@ fn a_report_in_a_folder_that_is_kept_between_rooms_is_found() {
         let files = [("mvnw", test), ("a.xml", report), (".gitignore", "target\n")];
         must_be_named(&run(&files, &lane, "touch done"), 1);
     }
+}
+
+/// A module of two packages. In one of them a test fails.
+const GO: [(&str, &str); 5] = [
+    ("go.mod", "module example.com/calc\n\ngo 1.18\n"),
+    ("calc.go", "package calc\n\nfunc Add(a, b int) int { return a - b }\n"),
+    (
+        "calc_test.go",
+        "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(2, 3) != 5 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\n\
+            func TestZero(t *testing.T) {\n\tt.Run(\"same\", func(t *testing.T) {})\n}\n",
+    ),
+    ("deep/deep.go", "package deep\n\nfunc One() int { return 1 }\n"),
+    (
+        "deep/deep_test.go",
+        "package deep\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif One() != 1 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n",
+    ),
+];
+const GO_LANE: &str = "steps: [{ name: test, run: go test ./... }]\n";
+
+/// A run of a script on this module of Go.
+fn run_go(files: &[(&str, &str)], script: &str) -> Ended {
+    let model = Model::new([shell(script), say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", GO_LANE).arg("--max-retries=0");
+    let fledge = fledge.env("GOCACHE", go_cache().to_str().unwrap());
+    files.iter().fold(fledge, |fledge, (path, text)| fledge.file(path, text)).run()
+}
+
+#[test]
+fn tests_of_go_are_known_by_name_and_are_run_in_each_room() {
+    long_test!();
+    if !Need::has_program("go") {
+        return Need::Go.lacks("there is no go");
+    }
+    let honest = run_go(&GO, "sed -i 's/a - b/a + b/' calc.go");
+    must_be_named(&honest, 3);
+    let step = &honest.report()["attempts"][0]["verdict"]["steps"][0];
+    let log = fs::read_to_string(step["log"].as_str().unwrap()).unwrap();
+    // Nothing that it reads has changed, as far as Go sees.
+    assert!(log.contains("ok  \texample.com/calc/deep\t") && !log.contains("(cached)"), "{log}");
+}
+
+#[test]
+fn a_test_program_of_go_that_ends_before_its_tests_is_no_pass() {
+    long_test!();
+    if !Need::has_program("go") {
+        return Need::Go.lacks("there is no go");
+    }
+    let ends = "printf 'package calc\\n\\nimport \"os\"\\n\\nfunc init() { os.Exit(0) }\\n\\nfunc Add(a, b int) int { return a - b }\\n' > calc.go";
+    // On a base that does not compile no test is known.
+    let mut broken = GO;
+    broken[1].1 = "package calc\n";
+    for files in [&GO, &broken] {
+        let ended = run_go(files, ends);
+        let report = ended.must_be(1, "gate_failed");
+        let told = "a test program ended before its tests did: example.com/calc";
+        assert!(report["message"].as_str().unwrap().contains(told), "{}", ended.story());
+    }
+    run_go(&broken, "echo 'func Add(a, b int) int { return a + b }' >> calc.go").must_be(0, "verified");
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 use tokio_util::sync::CancellationToken;
 
 /// A folder over which a room has a layer.
@@ -79,7 +80,8 @@ impl CleanRoom {
     }
 
     /// Lays layers over the caches of tools that the lane may use. Where dependencies are installed
-    /// all of them have one, also those that are not there yet.
+    /// all of them have one, also those that are not there yet. What the lane's builds of the base
+    /// have made is there, too.
     fn lay_over_caches(&mut self, site: &Site, wanted: Wanted<'_>, mounts: &mut Mounts) -> io::Result<()> {
         let installs = matches!(wanted.dependencies, Dependencies::Awaited(_));
         let installed: BTreeMap<&PathBuf, PathBuf> =
@@ -90,15 +92,35 @@ impl CleanRoom {
         };
         let caches = tool_caches(|name| self.env.get(name)).into_iter();
         let used = caches.filter(|cache| is_used(cache) && !self.behind.at.starts_with(&cache.folder));
-        let folders = used.map(|it| (installed.get(&it.folder).into_iter().cloned().collect(), it.folder));
-        let folders: Vec<(PathBuf, Vec<PathBuf>)> = folders.map(|(between, folder)| (folder, between)).collect();
+        let made = wanted.gate.judged.get().map(|base| base.builds(wanted.lane)).filter(|made| made.is_dir());
+        let between = |it: &ToolCache| {
+            let made = made.iter().filter(|_| it.is_build_cache);
+            made.chain(installed.get(&it.folder)).cloned().collect()
+        };
+        let used: Vec<(ToolCache, Vec<PathBuf>)> = used.map(|it| (it.clone(), between(&it))).collect();
         let first = mounts.layers.len();
         let own = self.folder.join("tool-caches");
-        let layered = add_layers(folders.iter().cloned(), &own, mounts)?;
-        let below = folders.into_iter().map(|(folder, _)| Below::Cache(folder));
+        let folders = used.iter().map(|(it, between)| (it.folder.clone(), between.clone()));
+        let layered = add_layers(folders, &own, mounts)?;
+        let layers = used.iter().map(|(it, _)| it).zip(&mounts.layers[first..]);
+        layers.filter(|(it, _)| it.is_build_cache).try_for_each(|(_, layer)| forget_results(&layer.over))?;
+        let below = used.into_iter().map(|(it, _)| Below::Cache(it.folder));
         self.layers.extend(below.zip(mounts.layers[first..].iter().cloned()));
         self.behind.holes.mounts.extend(layered);
         Ok(())
+    }
+
+    /// Moves what the builds of a lane have put into caches of tools to this folder. The room is of
+    /// no use any more then.
+    pub(in crate::gate) fn keep_builds(&mut self, to: &Path) -> io::Result<()> {
+        let caches: Vec<ToolCache> = tool_caches(|name| self.env.get(name));
+        let is_of_builds = |below: &Below| {
+            let has = |folder: &PathBuf| caches.iter().any(|it| it.is_build_cache && it.folder == *folder);
+            matches!(below, Below::Cache(folder) if has(folder))
+        };
+        let Some((_, upper)) = self.written().into_iter().find(|(below, _)| is_of_builds(below)) else { return Ok(()) };
+        to.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::rename(upper, to)
     }
 
     /// Takes the layers over dependencies and caches that were written to. The room has no layers
@@ -110,6 +132,15 @@ impl CleanRoom {
         let is_empty = |path: &Path| fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
         written.filter(|(_, upper)| !is_empty(upper)).collect()
     }
+}
+
+/// Has Go run all tests again, where a layer over its cache keeps what is written: it does not see what a program read that a test started.
+fn forget_results(over: &Path) -> io::Result<()> {
+    let expire = over.join("upper/testexpire.txt");
+    expire.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::write(&expire, "")?;
+    let now = fs::metadata(&expire)?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    fs::write(&expire, format!("{}\n", now.as_nanos()))
 }
 
 /// Pins for the folders in which Python keeps compiled code of protected files. They stay empty, because Python accepts a compiled file by the

@@ -1,5 +1,6 @@
 //! The names of tests in what test runners print, line by line. Pure.
 
+use super::go;
 use super::runners::{is_node_sum, node_name};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,8 @@ enum Family {
     Timed,
     /// JUnit's console launcher.
     Console,
+    /// Tests of Go. One that ran in several packages has a number each further time.
+    Go,
 }
 
 /// Returns the name of a test that ran by a line, and whether a line is a summary. Without a
@@ -41,6 +44,9 @@ pub(super) struct Names {
     /// The open branches of the tree that JUnit's console launcher prints, each with its column.
     #[serde(skip)]
     branches: Vec<(usize, String)>,
+    /// How often each test of Go ran.
+    #[serde(skip)]
+    of_go: BTreeMap<String, u64>,
 }
 
 impl Names {
@@ -57,6 +63,15 @@ impl Names {
         }
         if let Some(path) = self.branch(line.trim_end()) {
             self.add(Family::Console, path);
+        }
+        if go::package(plain).is_some() {
+            self.summed.insert(Family::Go);
+        }
+        if let Some(test) = go::name(plain) {
+            let times = self.of_go.entry(test.to_owned()).or_insert(0);
+            *times += 1;
+            let name = if *times == 1 { test.to_owned() } else { format!("{test} ({times})") };
+            self.add(Family::Go, name);
         }
     }
 

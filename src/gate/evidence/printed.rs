@@ -1,7 +1,8 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
-use super::names::{MOST_NAMES, Names};
-use super::runners::{go_package, is_libtest_start, skipped, summary};
+use super::go::GoTests;
+use super::names::Names;
+use super::runners::{is_libtest_start, skipped, summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -19,9 +20,9 @@ pub(in crate::gate) struct Printed {
     open: i64,
     /// Tests that ran by their names.
     names: Names,
-    /// Packages whose tests Go ran: of single tests that pass it says nothing.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    packages: BTreeSet<String>,
+    /// What Go and its test programs said.
+    #[serde(default)]
+    go: GoTests,
 }
 
 /// Tests that ran, and how many of them failed.
@@ -52,20 +53,20 @@ struct Own {
 }
 
 impl Own {
-    fn take(&mut self, line: &str) {
+    fn take(&mut self, line: &str, summed: Option<(u64, u64)>) {
         let begins = ["Running ", "Doc-tests "].iter().any(|start| line.starts_with(start));
         if begins {
             self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
             self.is_captured = false;
             self.has_failed |= std::mem::take(&mut self.failed) > 0;
         }
-        if let Some((ran, failed)) = summary(line) {
+        if let Some((ran, failed)) = summed {
             // Some summaries have a line for the sum and one for the failures; Go has lines for each test.
-            let goes_on = ran == 0 || line.starts_with("=== RUN");
+            let goes_on = ran == 0 || line.contains("=== RUN");
             self.failed = if goes_on { self.failed.saturating_add(failed) } else { failed };
         }
         self.is_captured |= line.starts_with("---- ") && line.ends_with(" ----");
-        match summary(line) {
+        match summed {
             Some((ran, _)) if !line.starts_with("test result: ") => self.is_mixed |= ran > 0,
             Some((ran, _)) if self.is_captured => self.last = Some(ran),
             Some((ran, _)) => self.ended = self.ended.saturating_add(ran),
@@ -84,7 +85,7 @@ impl Printed {
 
     /// How many tests ran; `None` where the output does not say, as of packages of Go.
     pub(super) fn ran(&self) -> Option<u64> {
-        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages.is_empty())
+        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages().is_empty())
     }
 
     /// Returns the number of skipped tests.
@@ -114,29 +115,39 @@ impl Printed {
 
     /// Packages of Go whose tests ran.
     pub(super) fn packages(&self) -> &BTreeSet<String> {
-        &self.packages
+        self.go.packages()
+    }
+
+    /// Returns the packages of Go whose test program ended before its tests did, although it did not on the base.
+    pub(super) fn cut_short(&self, base: Option<&Self>) -> BTreeSet<&str> {
+        self.go.cut_short(base.map(|base| &base.go))
+    }
+
+    /// Takes down the command of a step for which Go is told to name tests.
+    pub(in crate::gate) fn note_command(&mut self, command: &str) {
+        self.go.note_command(command);
     }
 
     /// Takes a line of output, without escape codes.
     pub(in crate::gate) fn take(&mut self, line: &str) {
         self.names.take(line);
         let line = line.trim();
-        self.own.take(line);
+        let is_of_go = self.go.is_in_tests();
+        self.go.take(line);
+        let summed = summary(line, is_of_go);
+        self.own.take(line, summed);
         if is_libtest_start(line) {
             self.open += 1;
         }
         if line.starts_with("test result: ") {
             self.open -= 1;
         }
-        if let Some(package) = go_package(line).filter(|_| self.packages.len() < MOST_NAMES) {
-            self.packages.insert(package.to_owned());
-        }
-        if let Some((ran, failed)) = summary(line) {
+        if let Some((ran, failed)) = summed {
             let sum = self.sum.get_or_insert_default();
             sum.ran = sum.ran.saturating_add(ran);
             sum.failed = sum.failed.saturating_add(failed);
         }
-        if let Some((count, is_in_sum)) = skipped(line) {
+        if let Some((count, is_in_sum)) = skipped(line, is_of_go) {
             self.skipped = self.skipped.saturating_add(count);
             if let Some(sum) = self.sum.as_mut().filter(|_| is_in_sum) {
                 sum.ran = sum.ran.saturating_sub(count);
@@ -276,10 +287,15 @@ mod tests {
             "[INFO] No tests to run.",
             "No tests executed!",
             "No tests defined.",
+            "No tests ran",
+            "There are no tests to run",
+            "# tests 0\n# suites 0",
+            "Tests:       0 total",
+            " Tests  no tests",
             "2 skipped in 0.01s",
             "==== 1 skipped, 3 deselected, 1 warning in 0.02s ====",
             "Ran 2 tests in 0.000s\n\nOK (skipped=2)",
-            "=== RUN   TestA\n--- SKIP: TestA (0.00s)",
+            "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS",
             "Tests:       2 skipped, 2 total",
             " Tests  1 skipped | 1 todo (2)",
         ] {
@@ -298,6 +314,14 @@ mod tests {
         text.lines().for_each(|line| printed.take(line));
         assert_eq!((printed.ran(), printed.failed()), (None, 1));
         assert_eq!(printed.packages().iter().map(String::as_str).collect::<Vec<_>>(), ["m", "m/c", "m/calc"]);
+    }
+
+    #[test]
+    fn what_tests_of_go_print_is_no_summary_of_another_runner() {
+        let mut printed = Printed::default();
+        let text = "=== RUN   TestA\n2 tests failed\n1 failing\n1 passed in 0.1s\n--- PASS: TestA (0.00s)\nPASS\nok  \tm\t0.1s\n1 passed in 0.1s";
+        text.lines().for_each(|line| printed.take(line));
+        assert_eq!((printed.ran(), printed.failed(), printed.ends_failed()), (Some(2), 0, false));
     }
 
     #[test]

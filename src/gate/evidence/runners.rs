@@ -1,12 +1,34 @@
 //! The lines with which the common test runners sum up. Pure.
 
+use super::go;
+
 /// Reads the counts of tests that ran and failed from a line. `None` if the line is no summary.
 type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
 /// and how many of them failed.
 const RUNNERS: [Runner; 22] = [
-    none, libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire,
-    console, rspec, minitest, phpunit, exunit, ava, uvu, deno,
+    none,
+    libtest,
+    nextest,
+    pytest,
+    unittest,
+    node,
+    jest,
+    mocha,
+    go::summary,
+    ctest,
+    googletest,
+    catch2,
+    doctest,
+    surefire,
+    console,
+    rspec,
+    minitest,
+    phpunit,
+    exunit,
+    ava,
+    uvu,
+    deno,
 ];
 /// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
 type Skips = fn(&str) -> Option<u64>;
@@ -19,7 +41,7 @@ const SKIPS: [(Skips, bool); 13] = [
     (|line| line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "))?.parse().ok(), false),
     (|line| jest_counts(line).and_then(|(counts, separator)| sum(counts, separator, &["skipped"])), false),
     (|line| line.strip_suffix(" pending")?.parse().ok(), false),
-    (go_skipped, true),
+    (go::skipped, true),
     (ctest_skipped, true),
     (googletest_skipped, true),
     (|line| surefire_counts(line).map(|[.., skipped]| skipped), true),
@@ -32,22 +54,32 @@ const SKIPS: [(Skips, bool); 13] = [
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
 
 /// The lines by which runners say that they found no test.
-const NONE: [&str; 6] = [
+const NONE: [&str; 10] = [
     "No test files found, exiting with code 0",
     "No tests defined.",
     "No tests executed!",
     "No tests found, exiting with code 0",
+    "No tests ran",
     "No tests were found!!!",
+    "There are no tests to run",
     "[INFO] No tests to run.",
+    "# tests 0",
+    "ℹ tests 0",
 ];
 
-/// The tests that ran and those that failed by a line with which a runner sums up.
-pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
+/// The tests that ran and those that failed by a line with which a runner sums up. What tests of Go print is no summary of another one.
+pub(super) fn summary(line: &str, is_of_go: bool) -> Option<(u64, u64)> {
+    if is_of_go {
+        return go::summary(line);
+    }
     RUNNERS.iter().find_map(|runner| runner(line))
 }
 
 /// The skipped tests of a line, and whether the runner's summary counts them among those that ran.
-pub(super) fn skipped(line: &str) -> Option<(u64, bool)> {
+pub(super) fn skipped(line: &str, is_of_go: bool) -> Option<(u64, bool)> {
+    if is_of_go {
+        return go::skipped(line).map(|count| (count, true));
+    }
     SKIPS.iter().find_map(|(skips, is_in_sum)| skips(line).map(|count| (count, *is_in_sum)))
 }
 
@@ -64,7 +96,8 @@ fn none(line: &str) -> Option<(u64, u64)> {
     let is_pytest = pytest_counts(line) == Some("no tests ran");
     let is_go = (line.starts_with("?") && line.ends_with("\t[no test files]"))
         || (line.starts_with("ok") && line.ends_with("s [no tests to run]"));
-    (is_pytest || is_go || NONE.contains(&line)).then_some((0, 0))
+    let is_jest = jest_counts(line).is_some_and(|(counts, _)| ["0 total", "no tests"].contains(&counts.trim()));
+    (is_pytest || is_go || is_jest || NONE.contains(&line)).then_some((0, 0))
 }
 
 /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
@@ -169,37 +202,6 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
         return Some((failed, failed));
     }
     rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
-}
-
-/// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of
-/// a package. Subtests are not counted.
-fn go(line: &str) -> Option<(u64, u64)> {
-    if let Some(name) = line.strip_prefix("=== RUN   ") {
-        return is_go_test(name).then_some((1, 0));
-    }
-    if let Some((name, _)) = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split_once(' ')) {
-        return is_go_test(name).then_some((0, 1));
-    }
-    (line.starts_with("FAIL") && go_package(line).is_some()).then_some((0, 1))
-}
-
-/// `--- SKIP: TestAdds (0.00s)`
-fn go_skipped(line: &str) -> Option<u64> {
-    let (name, _) = line.strip_prefix("--- SKIP: ")?.split_once(' ')?;
-    is_go_test(name).then_some(1)
-}
-
-/// Returns whether Go's name of a test is not that of a subtest.
-fn is_go_test(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['/', ' '])
-}
-
-/// The package of `ok   m/calc 0.002s` or `FAIL m/calc 0.003s`.
-pub(super) fn go_package(line: &str) -> Option<&str> {
-    let mut parts = line.split('\t').map(str::trim);
-    let (word, package, time) = (parts.next()?, parts.next()?, parts.next()?);
-    let has_run = time == "(cached)" || time.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
-    (has_run && ["ok", "FAIL"].contains(&word)).then_some(package)
 }
 
 /// `83% tests passed, 2 tests failed out of 12`

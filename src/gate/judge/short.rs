@@ -1,18 +1,21 @@
 //! Tests of the base that did not run: a failure, unless files that the task opens have lost them. Then it is a warning.
 
 use super::{Early, Record, Sitting};
+use crate::gate::base::Base;
 use crate::gate::evidence::{Evidence, Gone, Shortfall};
 use crate::gate::inside;
 use crate::gate::policy::Policy;
 use crate::gate::signs::{gained, gained_at_most, has_lost, has_test, has_tests, is_called_alike, lost};
 use crate::id::TreeId;
-use crate::verdict::HeldBack;
+use crate::verdict::{HeldBack, Ruling};
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeSet;
 
 /// The most changed files that are read, and the largest, in bytes.
 const MOST: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
+/// The reason against a pass of the tree on which the same checks failed.
+const SAME_AS_BASE: &str = "no file differs from the base, on which these checks failed: they pass now and then";
 /// The most flags that are named.
 const NAMED: usize = 5;
 
@@ -63,6 +66,12 @@ impl Sitting<'_> {
             left.push(format!("where the task moves, renames or removes these tests: {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
+    }
+
+    /// Fails the gate run where the checks pass on the very tree on which they failed before: they pass now and then.
+    pub(super) fn must_differ(&self, base: &Base, tree: &TreeId, record: &Record) -> Result<(), Early> {
+        let is_same = !self.is_base && tree == self.gate.base() && base.ruling == Ruling::Failed;
+        if is_same { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
     }
 
     /// Fails the gate run where a step passed while its tests failed. For runs without a known base.

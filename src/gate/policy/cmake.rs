@@ -7,7 +7,7 @@ use crate::gate::signs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Commands that say which targets are tests.
-const TESTS: &[&str] =
+pub(super) const TESTS: &[&str] =
     &["add_test", "gtest_discover_tests", "catch_discover_tests", "doctest_discover_tests", "gtest_add_tests"];
 /// Commands that name a target and its sources.
 const TARGETS: &[&str] = &["add_executable", "add_library", "target_sources"];
@@ -18,7 +18,7 @@ pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) 
     for path in base.0.iter().filter(|path| name_of(path) == "CMakeLists.txt") {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let Some(text) = text(path, read) else { continue };
-        for (command, words) in commands(&text) {
+        for (command, words) in commands(&plain(&text)) {
             if TESTS.contains(&command.as_str()) {
                 tested.extend(words.iter().map(|word| (*word).to_owned()));
             } else if let Some((target, names)) = words.split_first().filter(|_| TARGETS.contains(&command.as_str())) {
@@ -33,15 +33,73 @@ pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) 
     own.filter(|file| text(file, read).is_some_and(|text| signs::has(&text, signs::OF_C))).collect()
 }
 
-/// Each command with its words, without comments.
-fn commands(text: &str) -> Vec<(String, Vec<&str>)> {
+/// Returns each command with its words, of a text without comments.
+pub(super) fn commands(plain: &str) -> Vec<(String, Vec<&str>)> {
     let mut found = Vec::new();
-    for part in text.split(')') {
+    for part in plain.split(')') {
         let Some((before, words)) = part.rsplit_once('(') else { continue };
         let command = before.split_whitespace().next_back().unwrap_or_default().to_lowercase();
-        let lines = words.lines().map(|line| line.split('#').next().unwrap_or_default());
-        let words = lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || c == '"'));
-        found.push((command, words.filter(|word| !word.is_empty()).collect()));
+        let words = words.split(|c: char| c.is_whitespace() || c == '"').filter(|word| !word.is_empty());
+        found.push((command, words.collect()));
     }
     found
+}
+
+/// The text without comments and arguments in long brackets, and with other marks for parentheses in quotes.
+pub(super) fn plain(text: &str) -> String {
+    let (mut kept, mut rest, mut is_quoted) = (String::new(), text, false);
+    while let Some(next) = rest.chars().next() {
+        let mut length = next.len_utf8();
+        let comment = rest.strip_prefix('#').filter(|_| !is_quoted);
+        if let Some(after) = past_brackets(comment.unwrap_or(rest)).filter(|_| !is_quoted) {
+            kept.push(' ');
+            rest = after;
+            continue;
+        }
+        match next {
+            '#' if !is_quoted => length = rest.find('\n').unwrap_or(rest.len()),
+            '\\' => {
+                length = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
+                kept.push('_');
+            }
+            '(' | ')' if is_quoted => kept.push('_'),
+            mark => {
+                is_quoted ^= mark == '"';
+                kept.push(mark);
+            }
+        }
+        rest = &rest[length..];
+    }
+    kept
+}
+
+/// What is behind `[[ … ]]` or `[=[ … ]=]`, where the text begins with that.
+fn past_brackets(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix('[')?;
+    let body = inside.trim_start_matches('=');
+    let close = format!("]{}]", "=".repeat(inside.len() - body.len()));
+    body.strip_prefix('[')?.split_once(&close).map(|(_, after)| after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_quotes_hide_no_command_and_make_none() {
+        for (text, known) in [
+            ("a(b) # c(d)\ne(f)", "a(b) e(f)"),
+            ("a(b #c)\n d)", "a(b d)"),
+            ("a(\"b # ) c(\" d) e(f)", "a(b # _ c_ d) e(f)"),
+            ("#[[ a(b) ]] c(d)", "c(d)"),
+            ("#[=[ a(b) ]] ]=] c([[ d) ]] e)", "c(e)"),
+            ("a(b\\)c) d(e)", "a(b_c) d(e)"),
+            ("A_b(c) # unclosed [[\nd(e)", "a_b(c) d(e)"),
+        ] {
+            let plain = plain(text);
+            let found: Vec<String> =
+                commands(&plain).iter().map(|(command, words)| format!("{command}({})", words.join(" "))).collect();
+            assert_eq!(found.join(" "), known, "{text}");
+        }
+    }
 }

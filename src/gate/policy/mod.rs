@@ -149,7 +149,9 @@ impl Policy {
                 .filter(|(path, why)| !manifest::is_one(path) && !is_free(why))
                 .map(|(path, why)| rule(&exactly(path), why)),
         );
-        let of_the_base = base.0.iter().filter(|path| tests.fit(path) && !manifests.contains(*path));
+        // A list of tests that is among tests has nothing of the product in it.
+        let is_list = |path: &String| name_of(path) == "CMakeLists.txt";
+        let of_the_base = base.0.iter().filter(|path| tests.fit(path) && (!manifests.contains(*path) || is_list(path)));
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));

@@ -29,6 +29,10 @@ const BASE: &[(&str, &str)] = &[
     ),
     ("setup.cfg", "[metadata]\nname = p\n[tool:pytest]\naddopts = -q\n[options]\ninstall_requires =\n  requests\n"),
     ("go.mod", "module m\n\ngo 1.22\n\nrequire (\n\tgithub.com/a/b v1.0.0\n)\n"),
+    (
+        "CMakeLists.txt",
+        "enable_testing()\nadd_executable(app src/main.c)\nif(BUILD_TESTING)\n  add_test(NAME sum COMMAND app sum)\n  add_test(NAME \"zero\" COMMAND app zero)\nendif()\n",
+    ),
     ("src/lib.rs", ""),
     ("src/main.rs", ""),
     ("src/main.c", ""),
@@ -226,6 +230,8 @@ fn sections_of_manifests_that_steer_may_not_change() {
         edited("tests/pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--co'\n"),
         ["[tool.pytest] added: it steers the tests"]
     );
+    let off = replaced("CMakeLists.txt", "(BUILD_TESTING)", "(OFF)");
+    assert_eq!(off, ["sum", "zero"].map(|test| format!("[tests.add_test.{test}] changed: it is a test of the base")));
     let go = "it takes the packages of this folder out of the module, and of its tests";
     assert_eq!(edited("pkg/go.mod", "module m/pkg\n"), [go]);
     assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it steers how everything is built"]);

@@ -10,6 +10,9 @@ use blocks::Reader;
 /// Bytes of an excerpt that explains a failure.
 pub(crate) const EXPLAINED: usize = 4 * 1024;
 
+/// The lines of Go about single tests that are left out.
+const GO_GOES_ON: [&str; 5] = ["=== RUN   ", "=== PAUSE ", "=== CONT  ", "=== NAME  ", "--- PASS: "];
+
 /// An excerpt being made. Takes linear time, and memory in proportion to its limit.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
@@ -31,8 +34,11 @@ impl Excerpt {
         Self { limit, state: State::Whole(String::new()) }
     }
 
-    /// Takes the next line: clean text without its end.
+    /// Takes the next line: clean text without its end. That Go begins a test or has passed one explains no failure.
     pub(crate) fn line(&mut self, line: &str) {
+        if GO_GOES_ON.iter().any(|start| line.trim_start().starts_with(start)) {
+            return;
+        }
         match &mut self.state {
             State::Whole(text) if text.len() + line.len() < self.limit => {
                 text.push_str(line);

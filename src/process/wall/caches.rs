@@ -34,6 +34,8 @@ pub struct ToolCache {
     pub programs: &'static [&'static str],
     /// The folder exists. A tool that has fetched nothing yet has none.
     pub exists: bool,
+    /// It has what builds and tests made, and not what was fetched.
+    pub is_build_cache: bool,
 }
 
 /// Finds the caches of a user by the variables of their environment.
@@ -47,7 +49,12 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
         // Elsewhere a sandbox could not make it.
         let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
         let folder = real.clone().or_else(|| is_free.then_some(named))?;
-        (folder != Path::new("/")).then_some(ToolCache { folder, programs, exists: real.is_some() })
+        (folder != Path::new("/")).then_some(ToolCache {
+            folder,
+            programs,
+            exists: real.is_some(),
+            is_build_cache: *name == "GOCACHE",
+        })
     });
     found.collect()
 }

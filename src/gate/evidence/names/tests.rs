@@ -30,6 +30,31 @@ ok then
     assert_eq!(known(&format!("{text}\nℹ tests 4")), ["adds", "folds", "halves (an odd)", "trims"]);
 }
 
+#[test]
+fn a_test_of_node_that_is_not_named_any_more_is_missed_though_as_many_ran() {
+    assert_eq!(missing("✔ adds (1ms)\nℹ tests 1", "✔ sum.test.js (1ms)\nℹ tests 1"), ["adds"]);
+}
+
+#[test]
+fn tests_of_go_are_known_by_their_names_and_how_often_they_ran() {
+    let text = "=== RUN   TestAdds
+--- PASS: TestAdds (0.00s)
+=== RUN   TestHalves
+=== RUN   TestHalves/odd
+    --- FAIL: TestHalves/odd (0.00s)
+--- FAIL: TestHalves (0.00s)
+=== RUN   TestLater
+--- SKIP: TestLater (0.00s)
+FAIL
+FAIL\tm/calc\t0.1s
+=== RUN   TestAdds
+--- PASS: TestAdds (0.00s)
+PASS
+ok  \tm\t0.1s";
+    assert_eq!(known(text), ["TestAdds", "TestAdds (2)", "TestHalves"]);
+    assert_eq!(missing(text, "--- PASS: TestAdds (0.00s)\nPASS\nok  \tm\t0.1s"), ["TestAdds (2)", "TestHalves"]);
+}
+
 const CTEST: &str = "Test project /b
       Start  1: Calc.Adds
  1/11 Test  #1: Calc.Adds ........................   Passed    0.00 sec

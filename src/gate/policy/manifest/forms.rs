@@ -12,6 +12,8 @@ pub(super) enum Form {
     /// `setup.cfg`.
     Ini,
     Go,
+    /// `CMakeLists.txt`.
+    Cmake,
 }
 
 /// A manifest as a tree; `None` where it is not of its form.
@@ -24,6 +26,7 @@ pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
         Form::Node => serde_json::from_str(text).ok().filter(Value::is_object),
         Form::Ini => ini(text),
         Form::Go => Some(go(text)),
+        Form::Cmake => Some(super::cmake::tree(text)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Manifests by section: what ordinary work changes in them may change, what steers tests and builds may not.
 
+mod cmake;
 mod forms;
 mod rows;
 mod sources;

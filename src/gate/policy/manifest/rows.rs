@@ -106,6 +106,7 @@ pub(super) const MANIFESTS: &[Manifest] = &[
     Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, steers_afar: false, rows: SETUP_CFG },
     Manifest { name: "entry_points.txt", form: Form::Ini, steers_alone: true, steers_afar: true, rows: ENTRY_POINTS },
     Manifest { name: "go.mod", form: Form::Go, steers_alone: false, steers_afar: false, rows: GO },
+    Manifest { name: "CMakeLists.txt", form: Form::Cmake, steers_alone: false, steers_afar: false, rows: CMAKE },
 ];
 
 const CARGO: &[Row] = &[
@@ -269,4 +270,12 @@ const GO: &[Row] = &[
     old("toolchain", Same, TOOLCHAIN),
     row("godebug", Same, BUILDS),
     row("ignore", Same, FINDS),
+];
+
+const CMAKE: &[Row] = &[
+    old("tests/*/*", Kept, "it is a test of the base"),
+    old("properties/*/*", Same, "it decides what counts as a pass of a test"),
+    old("silencing/*/*", Same, "it switches assertions off"),
+    old("blocks/*/*", Same, "it stands in for a command that names tests"),
+    old("returns/*/*", Same, "it ends the list of tests early"),
 ];

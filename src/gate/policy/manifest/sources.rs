@@ -146,7 +146,7 @@ fn listed(form: Form) -> &'static [&'static str] {
             "tool/uv/dev-dependencies",
             "tool/uv/sources",
         ],
-        Form::Ini | Form::Go => &[],
+        Form::Ini | Form::Go | Form::Cmake => &[],
     }
 }
 
@@ -180,6 +180,7 @@ fn steering(form: Form) -> &'static [&'static str] {
         }
         Form::Ini => &["options/install_requires", "options.extras_require"],
         Form::Go => &["require", "replace", "exclude"],
+        Form::Cmake => &[],
     }
 }
 
@@ -221,7 +222,7 @@ fn place(form: Form, value: &Value) -> Option<String> {
             Form::Node if schemes.iter().any(|start| text.starts_with(start)) || text.contains('/') => {
                 Some(text.into())
             }
-            Form::Cargo | Form::Node | Form::Python | Form::Ini | Form::Go => Some(REGISTRY.into()),
+            Form::Cargo | Form::Node | Form::Python | Form::Ini | Form::Go | Form::Cmake => Some(REGISTRY.into()),
         };
     }
     if let Some(items) = value.as_array() {

@@ -37,6 +37,9 @@ const IN_MANIFESTS: &[(&str, &str, &str)] = &[
     ("setup.cfg", "name = p", "name = p\nversion = 2"),
     ("go.mod", "v1.0.0", "v1.2.0\n\tgithub.com/c/d v0.1.0 // indirect"),
     ("go.mod", "go 1.22", "go 1.23"),
+    ("CMakeLists.txt", "src/main.c", "src/main.c src/more.c"),
+    ("CMakeLists.txt", "endif()", "  add_test(NAME more COMMAND app more)\nendif() # of tests"),
+    ("CMakeLists.txt", "", "set_tests_properties(sum PROPERTIES TIMEOUT 9 LABELS quick)\n"),
 ];
 /// Files that are written.
 const FILES: &[&str] = &[
@@ -64,7 +67,6 @@ const FILES: &[&str] = &[
     "src/config.rs",
     "web/index.html",
     "migrations/0001_a.sql",
-    "CMakeLists.txt",
     "Dockerfile",
     "build.rs",
     "app/settings.toml",

@@ -138,5 +138,38 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "replace github.com/a/b => ./b\n",
         "[replace] added: it puts other code in the place of dependencies",
     ),
+    ("CMakeLists.txt", "app sum", "true", "[tests.add_test.sum] changed: it is a test of the base"),
+    ("CMakeLists.txt", "enable_testing()\n", "", "[tests.enable_testing.here] removed: it is a test of the base"),
+    (
+        "CMakeLists.txt",
+        "  add_test(NAME sum COMMAND app sum)\n",
+        "#[[ add_test(NAME sum COMMAND app sum) ]]\n",
+        "[tests.add_test.sum] removed: it is a test of the base",
+    ),
+    (
+        "CMakeLists.txt",
+        "",
+        "set_tests_properties(sum PROPERTIES TIMEOUT 9 WILL_FAIL ON)\n",
+        "[properties.WILL_FAIL.sum] added: it decides what counts as a pass of a test",
+    ),
+    (
+        "CMakeLists.txt",
+        "",
+        "set_property(TEST sum PROPERTY PASS_REGULAR_EXPRESSION .)\n",
+        "[properties.PASS_REGULAR_EXPRESSION.sum] added: it decides what counts as a pass of a test",
+    ),
+    (
+        "CMakeLists.txt",
+        "",
+        "add_compile_definitions(NDEBUG)\n",
+        "[silencing.add_compile_definitions.NDEBUG] added: it switches assertions off",
+    ),
+    ("CMakeLists.txt", "if(", "return()\nif(", "[returns.return.here] added: it ends the list of tests early"),
+    (
+        "CMakeLists.txt",
+        "if(",
+        "macro(add_test)\nendmacro()\nif(",
+        "[blocks.macro.add_test] added: it stands in for a command that names tests",
+    ),
     ("go.mod", "go 1.22", "go 1.22\n\ntoolchain go1.99", "[toolchain] added: it chooses the toolchain"),
 ];

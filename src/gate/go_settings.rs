@@ -1,0 +1,75 @@
+//! The settings of Go in a room: those of the user, and that tests are named. They are in the file of `go env -w`, and not in a variable,
+//! which would win over `GOFLAGS ?= …` of a Makefile. Behind bubblewrap alone: else no file can be put into the home of a room.
+
+use super::Site;
+use super::built::may_start;
+use crate::lane::Lane;
+use crate::lane_runner::Room;
+use crate::process::wall::{Mount, WallKind};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The settings of the user that a room has. Others may hold credentials.
+const SHOWN: [&str; 8] =
+    ["CGO_ENABLED", "GO111MODULE", "GOEXPERIMENT", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN", "GOWORK"];
+/// Of the commands of Go, `test` alone heeds it.
+const NAMED: &str = "-test.v";
+
+impl Site {
+    /// Returns whether Go names single tests in the rooms of a lane.
+    pub(super) fn names_tests(&self, lane: &Lane) -> bool {
+        let is_set = |name: &str| {
+            let by_lane = lane.env.contains_key(name) || lane.steps.iter().any(|step| step.env.contains_key(name));
+            by_lane || !self.variable(name).is_empty()
+        };
+        let is_wanted = self.wall.kind() == WallKind::Bubblewrap && may_start(lane, &["go "]);
+        is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings().is_some()
+    }
+
+    /// Puts the settings into a room, where tests are to be named.
+    pub(super) fn bring_go_settings(&self, lane: &Lane, room: &mut Room) {
+        let (Some(at), Some(behind)) = (self.go_settings(), room.behind.as_mut()) else { return };
+        if !self.names_tests(lane) {
+            return;
+        }
+        let from = self.rooms.join("go-env");
+        let theirs = fs::read_to_string(&at).unwrap_or_default();
+        match fs::create_dir_all(&self.rooms).and_then(|()| fs::write(&from, settings(&theirs))) {
+            Ok(()) => behind.holes.mounts.push(Mount { from, at, writable: false }),
+            Err(error) => tracing::warn!(%error, "tests of Go are not known by name"),
+        }
+    }
+
+    /// Returns the place of the file in the user's home.
+    fn go_settings(&self) -> Option<PathBuf> {
+        let home = Path::new(self.variable("HOME"));
+        let folder = Some(self.variable("XDG_CONFIG_HOME")).filter(|folder| !folder.is_empty());
+        let folder = folder.map_or_else(|| home.join(".config"), PathBuf::from);
+        (home.is_absolute() && folder.starts_with(home)).then(|| folder.join("go/env"))
+    }
+}
+
+/// Returns the text of the file in a room. As for Go itself, the last line of a name holds.
+fn settings(theirs: &str) -> String {
+    let (mut text, mut flags) = (String::new(), "");
+    for (name, value) in theirs.lines().filter_map(|line| line.split_once('=')) {
+        if name == "GOFLAGS" {
+            flags = value;
+        } else if SHOWN.contains(&name) {
+            text.push_str(&format!("{name}={value}\n"));
+        }
+    }
+    text + &format!("GOFLAGS={}\n", format!("{flags} {NAMED}").trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_user_stay_but_for_those_that_may_be_secret() {
+        assert_eq!(settings(""), "GOFLAGS=-test.v\n");
+        let theirs = "GOFLAGS=-race\nGOPROXY=https://user:secret@proxy\n# a comment\nCGO_ENABLED=0\nGOFLAGS=-mod=mod\n";
+        assert_eq!(settings(theirs), "CGO_ENABLED=0\nGOFLAGS=-mod=mod -test.v\n");
+    }
+}
