@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 const VERSION: u32 = 6;
-/// The folder for what builds put into the caches of tools.
+/// The folder for build output in caches of tools.
 pub(super) const BUILDS: &str = "builds";
 
 /// What the gate said of the base.
@@ -68,7 +68,7 @@ impl Base {
         Caches::are_wanted(lane).then(|| Caches { folder: folder(), is_open: false, start: None })
     }
 
-    /// What builds of a lane have put into the caches of tools in the user's home.
+    /// Returns the folder for the output of a lane's builds that caches of tools in the user's home got.
     pub(super) fn builds(&self, lane: &Lane) -> PathBuf {
         Caches::place(&self.folder, lane).join(BUILDS)
     }
@@ -372,7 +372,7 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
     failing.flat_map(names).collect()
 }
 
-/// Takes down what the steps of a lane showed. `names_tests` tells whether Go was told to name tests.
+/// Adds the output of a lane's steps to the evidence. `names_tests`: Go named single tests.
 pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mut Evidence) {
     for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
         let mut printed = match step.log.clone() {

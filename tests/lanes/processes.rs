@@ -198,8 +198,8 @@ fn the_tree_of_a_sibling_is_gone_when_a_step_fails() {
 
 #[test]
 fn signals_that_whoever_starts_the_program_has_blocked_are_heard() {
-    // While it starts a program, whoever starts it has all signals blocked for a moment. The mask has
-    // the bits of HUP, INT, TERM and CHLD; what else is blocked is the business of who runs the tests.
+    // A process blocks all signals for a moment while it starts a program. The mask has the bits of
+    // HUP, INT, TERM and CHLD; the parent of the tests may block others.
     let lane = "steps: [{ name: staying, run: 'n=0; while mask=$(sed -n \"s/^SigBlk:.//p\" /proc/$PPID/status); [ $((0x$mask & 0x14003)) != 0 ] && [ $n -lt 500 ]; do n=$((n+1)); done; echo blocked $((0x$mask & 0x14003)); echo up; sleep 3600' }]";
     let blocked = ["env", "--block-signal=CHLD", "--block-signal=TERM", "--block-signal=INT", "--block-signal=HUP"];
     let mut run =

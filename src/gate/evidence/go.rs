@@ -1,10 +1,10 @@
-//! What `go test` and the test programs that it starts print. Pure.
+//! Reads the output of `go test` and of the test programs that it starts. Pure.
 
 use super::names::MOST_NAMES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Words of a command by which not all that test programs say is in its output.
+/// Words of a command that may hide output of test programs.
 const HIDING: [&str; 11] = ["|", ">", "<", "-v=", "-test.v", "-list", "-exec", "unset", "export", "GOFLAGS", "GOENV"];
 
 /// The packages of a step, and the lines of their test programs as far as they matter.
@@ -64,7 +64,7 @@ impl GoTests {
         }
     }
 
-    /// Takes down whether a command shows all that test programs say, where Go is told to name tests.
+    /// Notes whether a command shows the whole output of test programs. For steps in which Go names tests.
     pub(super) fn note_command(&mut self, command: &str) {
         let is_test = |part: &str| part.split_whitespace().take(2).eq(["go", "test"]);
         let shows_all = !HIDING.iter().any(|word| command.contains(word));
@@ -125,7 +125,7 @@ pub(super) fn package(line: &str) -> Option<&str> {
     (has_run && ["ok", "FAIL"].contains(&word)).then_some(package)
 }
 
-/// What a test has printed without a line end stands before the mark.
+/// Returns the test of `=== RUN   TestAdds`. Output of another test without a line end may stand before it.
 fn begun(line: &str) -> Option<&str> {
     line.split_once(RUN).map(|(_, name)| name).filter(|name| is_test(name))
 }

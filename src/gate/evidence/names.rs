@@ -44,7 +44,7 @@ pub(super) struct Names {
     /// The open branches of the tree that JUnit's console launcher prints, each with its column.
     #[serde(skip)]
     branches: Vec<(usize, String)>,
-    /// How often each test of Go ran.
+    /// The number of times that each test of Go ran.
     #[serde(skip)]
     of_go: BTreeMap<String, u64>,
 }

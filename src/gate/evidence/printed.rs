@@ -20,7 +20,7 @@ pub(in crate::gate) struct Printed {
     open: i64,
     /// Tests that ran by their names.
     names: Names,
-    /// What Go and its test programs said.
+    /// The output of Go and its test programs.
     #[serde(default)]
     go: GoTests,
 }
@@ -123,7 +123,7 @@ impl Printed {
         self.go.cut_short(base.map(|base| &base.go))
     }
 
-    /// Takes down the command of a step for which Go is told to name tests.
+    /// Notes the command of a step in which Go names tests.
     pub(in crate::gate) fn note_command(&mut self, command: &str) {
         self.go.note_command(command);
     }

@@ -2,7 +2,7 @@
 
 use super::change::{Change, ChangeKind, Side};
 use super::ecosystems::{SHADOWED, TEST};
-use super::{Frozen, Policy, loaded, manifest, named, unused, vendored};
+use super::{Frozen, Policy, later_runs, loaded, manifest, named, unused, vendored};
 use crate::gate::names::name_of;
 use crate::verdict::Finding;
 use std::collections::BTreeSet;
@@ -34,6 +34,8 @@ impl Policy {
                 let is_new = *kind == ChangeKind::Added;
                 let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
                 findings.extend(why.map(|why| finding(why.into())));
+                let is_task = text.as_ref().is_some_and(|text| later_runs::is_task(path, text));
+                findings.extend(is_task.then(|| finding(later_runs::TASK.into())));
                 findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
             }
         }

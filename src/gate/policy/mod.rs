@@ -12,6 +12,7 @@ mod cmake;
 mod declares;
 mod ecosystems;
 mod findings;
+mod later_runs;
 mod loaded;
 mod loaded_by_tests;
 mod makefiles;
@@ -222,7 +223,8 @@ impl Policy {
 
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
-        manifest::is_one(path) || loaded::is_loaded_by_pytest(path) || Declared::reads(path)
+        let is_tests = || loaded::is_loaded_by_pytest(path) || Declared::reads(path);
+        manifest::is_one(path) || is_tests() || later_runs::reads(path)
     }
 
     /// Whether a path is that of a manifest, of which some may change and some may not.

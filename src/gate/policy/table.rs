@@ -2,7 +2,7 @@
 
 use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES, TESTS};
 use super::stand_ins::HEADERS;
-use super::{loaded, manifest, shadows, unused, vendored};
+use super::{later_runs, loaded, manifest, shadows, unused, vendored};
 
 /// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
 pub fn table() -> String {
@@ -35,8 +35,10 @@ pub fn table() -> String {
          | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {READS} |\n\
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
          | all | a link in the place of a folder of the base that has a manifest | {} |\n\
-         | Go | a new `vendor/modules.txt` | {} |\n",
+         | Go | a new `vendor/modules.txt` | {} |\n\
+         | fledge | a Markdown file whose front matter has one of {} | {} |\n",
         loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, vendored::REPLACES,
+        globs(&later_runs::KEYS), later_runs::TASK,
     ));
     text.push_str(
         "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
-/// How long git waits for the lock of a reference that nobody else writes.
+/// The wait of git for the lock of a reference: no other process writes it.
 const BRIEFLY: &str = "core.filesRefLockTimeout=500";
 
 impl Trees {
@@ -20,7 +20,7 @@ impl Trees {
         let name = kept(name)?;
         let words = ["-c", BRIEFLY, "update-ref", &name, tree.as_str()];
         match self.0.git.ask(&words, stop).await {
-            // Who has this name is alone with it, so another git was killed with its lock in place.
+            // Only one run writes this name, so an earlier git was killed before it removed its lock.
             Err(_) if fs::remove_file(self.0.git_dir.join(format!("{name}.lock"))).is_ok() => {
                 self.0.git.ask(&words, stop).await.map(drop)
             }

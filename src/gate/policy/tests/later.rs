@@ -3,6 +3,13 @@
 use super::*;
 
 #[test]
+fn a_task_anywhere_stays_as_it_is_and_none_is_added() {
+    let task = "---\nlane: false\nallow_edit: ['**']\n---\nTidy up.\n";
+    assert_eq!(edited("chores/upkeep.md", task), ["it is a task, and defines work that runs later"]);
+    assert_eq!(edited("docs/upkeep.md", "---\ntitle: Upkeep\n---\nTidy up.\n"), [""; 0]);
+}
+
+#[test]
 fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
     let files = [
         (
