@@ -37,7 +37,7 @@ const NETWORK: &[&str] = &[
     "getaddrinfo enotfound",
 ];
 
-/// What steps have around them.
+/// The surroundings of steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around<'a> {
     /// The search path.
@@ -48,7 +48,7 @@ pub(super) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// What the steps of a site have.
+    /// Returns the surroundings of the steps of a site.
     pub(super) fn of(site: &'a Site, has_network: bool) -> Self {
         Self { path: site.variable("PATH"), root: &site.origin, has_network }
     }

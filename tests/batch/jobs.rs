@@ -347,3 +347,16 @@ fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that
     let listed = ended.again(&["worktrees", "list", "-C", &other]).run();
     assert_eq!(listed.stdout.matches("uncommitted").count(), 1, "{}", listed.story());
 }
+
+#[test]
+fn protected_paths_that_stopped_a_job_are_named_below_it_with_the_flag() {
+    let task = with(batch(&["tasks"]).file("check.sh", "test -f done\n"), "a", "", &writes("done"));
+    let other = "turns:\n  - text: I mend the check.\n    tools: [{ name: shell-exec, input: { command: 'echo true > check.sh' } }]\n  - text: Done.\n";
+    let batch = with(task, "b", "", other).lane("verify", "steps: [{ name: check, run: sh check.sh }]");
+    let ended = batch.committed().run();
+    ended.must_exit(6);
+    let said = plain(&format!("{}{}", ended.stdout, ended.stderr));
+    for line in ["check.sh is protected: ", "to let this through: --allow-edit check.sh"] {
+        assert_eq!(said.matches(line).count(), 1, "{line}: {}", ended.story());
+    }
+}

@@ -143,6 +143,11 @@ fn tests_of_go_are_known_by_name_and_are_run_in_each_room() {
     must_be_named(&honest, 3);
     let step = &honest.report()["attempts"][0]["verdict"]["steps"][0];
     let log = fs::read_to_string(step["log"].as_str().unwrap()).unwrap();
+    if Need::has_program("bwrap") {
+        let kept = walkdir::WalkDir::new(honest.path("../state")).into_iter().flatten();
+        let builds: Vec<_> = kept.filter(|entry| entry.path().ends_with("lanes/verify/builds")).collect();
+        assert!(builds.iter().any(|folder| fs::read_dir(folder.path()).unwrap().count() > 1), "{builds:?}");
+    }
     // Nothing that it reads has changed, as far as Go sees.
     assert!(log.contains("ok  \texample.com/calc/deep\t") && !log.contains("(cached)"), "{log}");
 }

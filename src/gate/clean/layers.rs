@@ -134,7 +134,7 @@ impl CleanRoom {
     }
 }
 
-/// Has Go run all tests again, where a layer over its cache keeps what is written: it does not see what a program read that a test started.
+/// Makes Go run all tests again: a cached result does not depend on files that were read by programs that a test started. `over` is the layer over Go's cache.
 fn forget_results(over: &Path) -> io::Result<()> {
     let expire = over.join("upper/testexpire.txt");
     expire.parent().map_or(Ok(()), fs::create_dir_all)?;

@@ -67,7 +67,7 @@ const NONE: [&str; 10] = [
     "ℹ tests 0",
 ];
 
-/// The tests that ran and those that failed by a line with which a runner sums up. What tests of Go print is no summary of another one.
+/// The tests that ran and those that failed by a line with which a runner sums up. Output of Go's tests is not read as a summary of another runner.
 pub(super) fn summary(line: &str, is_of_go: bool) -> Option<(u64, u64)> {
     if is_of_go {
         return go::summary(line);

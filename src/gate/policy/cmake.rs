@@ -73,7 +73,7 @@ pub(super) fn plain(text: &str) -> String {
     kept
 }
 
-/// What is behind `[[ … ]]` or `[=[ … ]=]`, where the text begins with that.
+/// Returns the text behind `[[ … ]]` or `[=[ … ]=]`, if it begins so.
 fn past_brackets(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('[')?;
     let body = inside.trim_start_matches('=');

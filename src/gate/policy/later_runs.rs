@@ -1,6 +1,6 @@
 //! Task files outside of the folder for tasks. Pure.
 
-/// The reason why such a file stays as it is.
+/// The reason that protects a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
 /// Keys of a task's front matter that hardly any other document has.
 pub(super) const KEYS: [&str; 6] = ["allow_edit", "baseline", "holdout", "lane", "max_retries", "on_tamper"];

@@ -117,7 +117,7 @@ impl Facts {
         paths.iter().copied().find(|path| self.has(path))
     }
 
-    /// Whether there is a file with one of these endings.
+    /// Returns whether a file has one of these endings.
     pub(super) fn has_ending(&self, endings: &[&str]) -> bool {
         self.paths.iter().any(|path| endings.iter().any(|ending| path.ends_with(ending)))
     }

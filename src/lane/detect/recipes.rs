@@ -13,11 +13,11 @@ const WANTED: [(&str, Effect); 5] = [
     ("test", Effect::Tests),
 ];
 
-/// The same, of which the first is taken where there is none of the above.
+/// Other names of checks. The first that exists is used if none of `WANTED` does.
 const OTHERS: [&str; 5] = ["tests", "unit-test", "unit-tests", "unittest", "ci"];
-/// Targets that build, from the best, where the first target of a Makefile need not.
+/// Targets that build, best first. The first target of a Makefile may do something else.
 const BUILDING: [&str; 2] = ["all", "build"];
-/// The endings of sources that make compiles by rules of its own.
+/// Endings of sources that make compiles by its built-in rules.
 const COMPILED: [&str; 4] = [".c", ".cc", ".cpp", ".cxx"];
 
 /// Scripts that are checks, by the name of their step.
