@@ -1,7 +1,7 @@
 //! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks it.
 
 use super::wire::exchange;
-use crate::support::{Need, becomes_by, place, record_time};
+use crate::support::{Need, PATIENCE, becomes_by, place, record_time};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -33,8 +33,14 @@ pub(crate) fn browser() -> Option<Browser> {
         Need::Browser.lacks("there is no `chromedriver`, or no Chromium");
         return None;
     };
-    // The port that it takes may be taken by another one meanwhile.
-    let (driver, address) = (0..5).find_map(|_| started(&driver)).expect("chromedriver begins");
+    // The port that it takes may be taken by another one meanwhile, often where many suites run.
+    let mut driven = None;
+    let begins = becomes_by(TICK, || {
+        driven = started(&driver);
+        driven.is_some()
+    });
+    assert!(begins, "chromedriver has not begun in {PATIENCE:?}");
+    let (driver, address) = driven.unwrap();
     // Root may not build Chromium's own sandbox; there is little shared memory in containers.
     // What asks the network by itself is off.
     let args = [
