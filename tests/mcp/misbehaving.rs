@@ -30,6 +30,16 @@ async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_
 }
 
 #[tokio::test]
+async fn one_that_takes_its_time_and_ends_on_the_newer_beginning_is_begun_with_in_the_older_form() {
+    long_test!();
+    let scene = Scene::new("ends late");
+    assert_eq!(scene.offer().await.warnings, Vec::<String>::new());
+    assert_eq!(scene.call("echo", "a").await, said("a", false));
+    scene.servers.close().await;
+    scene.must_be_gone();
+}
+
+#[tokio::test]
 async fn one_that_is_required_and_does_not_start_is_an_error() {
     let scene = Scene::with("no start", |server| Server { required: true, ..server });
     let why = scene.servers.offer(&CancellationToken::new()).await.unwrap_err();

@@ -122,7 +122,8 @@ def serve():
         found = result(message)
         if found is None and mode == "ignores":
             continue
-        if found is None and mode == "ends":
+        if found is None and mode in ("ends", "ends late"):
+            time.sleep(2 if mode == "ends late" else 0)
             sys.exit(1)
         if found is None:
             say({"id": number, "error": {"code": -32601, "message": "no such method"}})

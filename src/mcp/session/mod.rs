@@ -84,21 +84,19 @@ impl Session {
         let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Wall::off() }, place.holes(server));
         let mut failed = String::new();
         for outer in wall.builds(&holes, &inner, placeholders) {
-            let (first, probed) = Self::talk(&outer, newest(), &server.name).await?;
-            let preferred_versions = vec![ProtocolVersion::LATEST];
-            let second = match (&first, probed) {
-                (Err((why, _)), _) if why.starts_with(LATE) => None,
-                (Err(_), Probed::Open) => Some(ClientLifecycleMode::Initialize), // it ends on what it does not know
-                (Err(_), Probed::Late) => Some(ClientLifecycleMode::Discover { preferred_versions }), // it is slow
-                (Ok(_), _) | (Err(_), Probed::Unasked | Probed::Answered) => None,
-            };
-            let tried = match second {
-                Some(second) => Self::talk(&outer, second, &server.name).await?.0,
-                None => first,
-            };
-            let (why, aside) = match tried {
-                Ok(session) => return Ok(session),
-                Err(failed) => failed,
+            let mut mode = newest();
+            let (why, aside) = loop {
+                let (talked, probed) = Self::talk(&outer, mode, &server.name).await?;
+                let failed = match talked {
+                    Ok(session) => return Ok(session),
+                    Err(failed) => failed,
+                };
+                mode = match probed {
+                    _ if failed.0.starts_with(LATE) => break failed,
+                    Probed::Open => ClientLifecycleMode::Initialize, // it ends on what it does not know
+                    Probed::Late => patient(),                       // it is slow, and may end on that too
+                    Probed::Unasked | Probed::Answered => break failed,
+                };
             };
             failed = format!("{why}{}", last_words(aside.as_deref()));
             if !aside.is_some_and(|aside| wall.found_something_gone(&aside.last())) {
@@ -218,6 +216,11 @@ async fn within<T>(begun: impl Future<Output = Result<T, String>>) -> Result<T, 
 /// The newest form that both know.
 fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None }
+}
+
+/// The newest form, however long the answer takes.
+fn patient() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
 }
 
 /// Shakes hands, and lists the tools.
