@@ -6,20 +6,26 @@ use std::collections::BTreeSet;
 
 /// Names of lock files.
 #[rustfmt::skip]
-const LOCKS: [&str; 23] = [
+const LOCKS: [&str; 24] = [
     "Cargo.lock", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock", "go.sum",
     "go.work.sum", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt", "Gemfile.lock", "composer.lock",
     "gradle.lockfile", "packages.lock.json", "mix.lock", "pubspec.lock", "Package.resolved",
+    "conda-lock.yml",
 ];
-/// Names of manifests that are not compared by section. `setup.py` is not one of them: installing
-/// would run it.
+/// Names of manifests that are not compared by section.
 #[rustfmt::skip]
-const MANIFESTS: [&str; 18] = [
+const MANIFESTS: [&str; 25] = [
     "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "libs.versions.toml", "Gemfile", "composer.json", "Pipfile",
     "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "pubspec_overrides.yaml", "requirements.in", "bunfig.toml",
+    "setup.py", "environment.yml", "environment.yaml", "build.sbt", "Package.swift", "Directory.Packages.props", "packages.config",
 ];
+/// Endings of such manifests.
+const MANIFEST_ENDINGS: [&str; 4] = [".gemspec", ".csproj", ".fsproj", ".vbproj"];
 /// Names of manifests that are programs or name plugins that run.
-const PROGRAMS: [&str; 6] = ["pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini", "libs.versions.toml"];
+#[rustfmt::skip]
+const PROGRAMS: [&str; 10] = [
+    "pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini", "libs.versions.toml", "setup.py", "build.sbt", "Package.swift", "Directory.Packages.props",
+];
 /// Endings of sources that a package manager looks for and never runs, with the beginning of its
 /// manifests: cargo wants the targets of a crate, `go mod vendor` the packages that are used.
 const SOURCES: [(&str, &str); 2] = [(".rs", "Cargo."), (".go", "go.")];
@@ -40,12 +46,17 @@ pub(super) fn is_requirements(path: &str) -> bool {
 /// Returns whether a manifest is a program, which an installer runs.
 pub(super) fn is_program(path: &str) -> bool {
     let name = name_of(path);
-    PROGRAMS.contains(&name) || name.ends_with(".gradle") || name.ends_with(".gradle.kts")
+    PROGRAMS.contains(&name) || name.ends_with(".gradle") || name.ends_with(".gradle.kts") || has_ending(name)
 }
 
 /// Returns whether a path is that of a file which names dependencies.
 pub(super) fn names_dependencies(path: &str) -> bool {
-    is_lock(path) || Policy::is_manifest(path) || MANIFESTS.contains(&name_of(path))
+    let name = name_of(path);
+    is_lock(path) || Policy::is_manifest(path) || MANIFESTS.contains(&name) || has_ending(name)
+}
+
+fn has_ending(name: &str) -> bool {
+    MANIFEST_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Returns whether a package manager wants the file at a path without running it, where these
@@ -80,6 +91,17 @@ mod tests {
     }
 
     #[test]
+    fn manifests_that_are_programs_never_run_with_network_unasked() {
+        for path in ["setup.py", "a.gemspec", "src/App.csproj", "build.sbt", "pom.xml", "app/build.gradle.kts"] {
+            assert!(names_dependencies(path) && is_program(path), "{path}");
+        }
+        for path in ["environment.yml", "packages.config", "conda-lock.yml"] {
+            assert!(names_dependencies(path) && !is_program(path), "{path}");
+        }
+        assert!(!names_dependencies("csproj.md"));
+    }
+
+    #[test]
     fn only_what_names_dependencies_makes_a_difference() {
         let differ = |path: &str, was: &str, is: &str| differs(path, Some(was.as_bytes()), Some(is.as_bytes()));
         let cases = [
@@ -98,6 +120,8 @@ mod tests {
             ("go.mod", "module a\ngo 1.20", "module a\ngo 1.21", false),
             ("go.mod", "module a", "module a\nrequire b v1.0.0", true),
             ("pom.xml", "<a/>", "<b/>", true),
+            ("src/App.csproj", "<a/>", "<b/>", true),
+            ("setup.py", "setup()", "setup(install_requires=['a'])", true),
             ("yarn.lock", "a", "b", true),
             ("package.json", "{}", "{", false),
         ];
