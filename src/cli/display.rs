@@ -11,7 +11,7 @@ use crate::driver::Briefing;
 use crate::report::{self, Fact, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
-use crate::verdict::{Reason, StepProgress};
+use crate::verdict::{Reason, StepProgress, as_judged};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -234,7 +234,7 @@ impl Display {
     }
 
     fn unjudged(&mut self, attempt: u32) {
-        self.line(&[(Tone::Bad, &format!("✗ not judged again: all files are as in attempt {attempt}"))]);
+        self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
     }
 
     /// The steps that failed, with what explains them, and the verdict.

@@ -30,7 +30,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// The folder for build output in caches of tools.
 pub(super) const BUILDS: &str = "builds";
 
@@ -42,6 +42,8 @@ pub(super) struct Base {
     pub(super) ruling: Ruling,
     /// What the failing steps said, as a model is told.
     pub(super) feedback: String,
+    /// The steps. Their logs are those of the run that judged the base, and may be gone with it.
+    pub(super) steps: Vec<StepReport>,
     /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
@@ -200,6 +202,7 @@ pub(super) async fn judge(
         generation: start.as_ref().map_or(0, |start| start.generation + 1),
         ruling: Ruling::Passed,
         feedback: String::new(),
+        steps: Vec::new(),
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
         see_all: BTreeSet::new(),
@@ -207,16 +210,16 @@ pub(super) async fn judge(
         restless: BTreeSet::new(),
         folder: making.clone(),
     };
-    let mut steps = Vec::new();
     for lane in &gate.lanes {
-        steps.extend(judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, on_step).await?);
+        let steps = judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, on_step).await?;
+        base.steps.extend(steps);
     }
     // Of those that only the gate knows what they find ready is made, and what they say of the base is nobody's.
     for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
         judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, &|_| {}).await?;
     }
     if base.ruling == Ruling::Failed {
-        base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
+        base.feedback = feedback::of(&base.steps, FEEDBACK_LIMIT);
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));

@@ -25,6 +25,7 @@ pub(super) const OUTCOME_UNKNOWN: &str = "the run ended while this call was runn
 pub(super) fn gate_failed(verdict: &Verdict, retries_left: u32) -> String {
     let more = attempts_left(retries_left);
     let what = match verdict.unchanged_since {
+        Some(0) => "You finished, and no file differs from the base, on which the project's checks fail.",
         Some(_) => "You finished with the same files on which the project's checks have failed.",
         None => "The project's checks were run on your work and failed.",
     };

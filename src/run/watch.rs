@@ -100,7 +100,7 @@ pub enum AgentEvent {
         failed_steps: Vec<String>,
         /// What the model is told of it.
         feedback: String,
-        /// The attempt whose verdict this one repeats, because all files are as they were then.
+        /// The attempt whose verdict this one repeats, because all files are as they were then. 0: the base.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unchanged_since: Option<u32>,
     },

@@ -33,7 +33,7 @@ pub struct Verdict {
     /// Steps and tests that failed and that failed before any change, too: `lane/step`, `lane/step: test`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_before: Vec<String>,
-    /// The attempt whose verdict this one repeats: all files are as they were then, so the checks were not run again.
+    /// The attempt whose verdict this one repeats: all files are as they were then, so the checks were not run again. 0: the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<u32>,
     /// The packages installed for the checks, where the dependencies of the work differ from the base's.
@@ -112,6 +112,14 @@ pub struct Finding {
     pub change: String,
     /// The rule that protects it.
     pub rule: String,
+}
+
+/// Why the checks are not run on an attempt whose files are those of an earlier one; 0 is the base.
+pub fn as_judged(attempt: u32) -> String {
+    match attempt {
+        0 => "no file differs from the base".into(),
+        attempt => format!("all files are as in attempt {attempt}"),
+    }
 }
 
 /// The most failures of before that are named in one line.

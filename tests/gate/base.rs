@@ -146,12 +146,16 @@ fn a_pass_of_the_tree_on_which_the_checks_failed_is_none() {
     let path = flag.clone();
     let model = Model::thinking(move |_, count| {
         fs::write(&path, "").unwrap();
-        (Some(say("Done.")), count)
+        (Some(if count == 1 { write("sum", "4 \n") } else { say("Done.") }), count)
     });
-    let lane = format!("steps: [{{ name: now and then, run: 'test -e {}' }}]", flag.display());
+    // The formatter takes back all that the agent wrote.
+    let lane = format!(
+        "writes: true\nsteps: [{{ name: format, run: echo 4 > sum }}, {{ name: now and then, run: 'test -e {}' }}]",
+        flag.display()
+    );
     // A sandbox may hide the folder of the flag.
     let args = ["run", "task.md", "--baseline=always", "--max-retries=0", "--sandbox=off"];
-    let ended = Fledge::simple(&model).lane("verify", &lane).args(&args).run();
+    let ended = Fledge::simple(&model).file("sum", "4\n").lane("verify", &lane).args(&args).run();
     fs::remove_file(flag).unwrap();
     let message = ended.must_be(1, "gate_failed")["message"].as_str().unwrap().to_owned();
     assert!(message.contains("no file differs from the base, on which these checks failed"), "{}", ended.story());

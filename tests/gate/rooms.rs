@@ -266,8 +266,29 @@ fn a_tree_that_failed_is_not_judged_until_it_passes() {
     let line = "✗ not judged again: all files are as in attempt 1";
     assert!(run.stderr.lines().any(|printed| printed == line), "{}", run.story());
     assert_eq!(report["attempts"][1]["verdict"]["unchanged_since"], json!(1));
-    let said = "all files of attempt 4 are as in attempt 1, so the checks were not run again";
+    let said = "attempt 4: all files are as in attempt 1, so the checks were not run again";
     assert!(report["warnings"].as_array().unwrap().iter().any(|warning| warning == said), "{report}");
+}
+
+#[test]
+fn work_that_changes_nothing_is_not_judged_where_the_base_failed() {
+    let lane = "steps: [{ name: test, run: cat /proc/sys/kernel/random/uuid; test -f done }]";
+    let model = Model::new([say("Done."), shell("touch done"), say("Done.")]);
+    let run = Fledge::simple(&model).lane("verify", lane).run();
+    let report = run.must_be(0, "verified");
+    let first = &report["attempts"][0]["verdict"];
+    assert_eq!((&first["unchanged_since"], &first["steps"][0]["status"]), (&json!(0), &json!("failed")), "{report}");
+    assert_eq!(first["failed_before"], json!(["verify/test"]));
+    let told = model.asked()[1].newest();
+    assert!(told.contains("no file differs from the base"), "{told}");
+    let line = "✗ not judged again: no file differs from the base";
+    assert!(run.stderr.lines().any(|printed| printed == line), "{}", run.story());
+    let log = |of: &str| {
+        let folder = run.run_folder().join("logs").join(of).join("verify");
+        std::fs::read_to_string(folder.join("verify-01-test.log")).unwrap()
+    };
+    assert_eq!(log("base"), log("attempt-1"), "the checks ran for nothing");
+    assert_ne!(log("base"), log("attempt-2"));
 }
 
 #[test]

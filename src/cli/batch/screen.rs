@@ -17,6 +17,7 @@ use crate::config::Environment;
 use crate::driver::EventRecord;
 use crate::report::{self, money, seconds};
 use crate::run::AgentEvent;
+use crate::verdict::as_judged;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -211,7 +212,7 @@ impl Screen {
         }
         match &record.event {
             AgentEvent::VerifyResult { unchanged_since: Some(judged), attempt, .. } => {
-                let text = format!("attempt {attempt}: not judged again, all files are as in attempt {judged}");
+                let text = format!("attempt {attempt}: not judged again, {}", as_judged(*judged));
                 self.line(job, &[(Tone::Plain, text)]);
             }
             AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {

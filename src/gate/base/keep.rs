@@ -47,6 +47,7 @@ pub(in crate::gate) fn remember(
         version: VERSION,
         ruling: if failing.is_empty() { Ruling::Passed } else { Ruling::Failed },
         feedback: feedback.to_owned(),
+        steps: steps.to_vec(),
         failing,
         evidence,
         see_all: BTreeSet::new(),

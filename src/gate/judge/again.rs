@@ -1,16 +1,23 @@
-//! A tree that has failed is not judged again, whether an attempt has changed nothing or goes back to earlier work.
+//! A tree that has failed is not judged again, whether an attempt has changed nothing or goes back to earlier work. Nor is the tree of the
+//! base where that has failed.
 
 use super::early::Early;
 use super::{Record, Sitting};
 use crate::gate::candidate::Candidate;
 use crate::id::TreeId;
-use crate::verdict::{Ruling, StepStatus, Verdict};
+use crate::verdict::{Ruling, StepReport, StepStatus, Verdict, as_judged};
+use std::path::Path;
 use std::sync::PoisonError;
 
 impl Sitting<'_> {
     /// Judges a candidate, unless its tree has failed already.
     pub(super) async fn sit_once(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
-        if let Some(verdict) = self.same_again(&candidate.tree) {
+        let repeated = match self.same_again(&candidate.tree) {
+            None => self.same_as_base(&candidate.tree).await?,
+            again => again,
+        };
+        if let Some(mut verdict) = repeated {
+            verdict.notes.extend(candidate.notes);
             return Ok(verdict);
         }
         let tree = candidate.tree.clone();
@@ -24,15 +31,45 @@ impl Sitting<'_> {
     fn same_again(&self, tree: &TreeId) -> Option<Verdict> {
         let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let (attempt, verdict) = failed.get(tree).filter(|_| !self.is_base)?;
-        let feedback = format!(
-            "all files are as in attempt {attempt}, so the checks were not run again. They said:\n{}",
-            verdict.feedback
-        );
-        let (now, before) = (self.attempt, attempt);
-        let notes =
-            vec![format!("all files of attempt {now} are as in attempt {before}, so the checks were not run again")];
+        Some(self.repeat(*attempt, verdict))
+    }
+
+    /// The verdict on work that differs in nothing from a base whose checks failed: a pass would only say that they pass now and then.
+    async fn same_as_base(&self, tree: &TreeId) -> Result<Option<Verdict>, Early> {
+        let is_same = !self.is_base && tree == self.gate.base() && self.gate.is_clean();
+        let base = self.gate.judged.get().filter(|base| is_same && base.ruling == Ruling::Failed);
+        let Some(base) = base else { return Ok(None) };
+        let mut record = Record { steps: base.steps.clone(), ..Record::default() };
+        for step in &mut record.steps {
+            step.log = self.copy_log(step).await;
+        }
+        match self.failed(&record).await {
+            Early::Said(said) => {
+                let mut verdict = self.repeat(0, &said);
+                verdict.notes.extend(said.notes);
+                Ok(Some(verdict))
+            }
+            broken => Err(broken),
+        }
+    }
+
+    /// Copies the log of a step that ran on the base to the logs of this attempt. Returns nothing where it is gone with its run.
+    async fn copy_log(&self, step: &StepReport) -> Option<String> {
+        let from = Path::new(step.log.as_ref()?);
+        let folder = self.logs(&step.lane);
+        let to = folder.join(from.file_name()?);
+        tokio::fs::create_dir_all(&folder).await.ok()?;
+        tokio::fs::copy(from, &to).await.ok()?;
+        to.to_str().map(ToOwned::to_owned)
+    }
+
+    /// What was said of an attempt, for one with the same files.
+    fn repeat(&self, attempt: u32, verdict: &Verdict) -> Verdict {
+        let alike = as_judged(attempt);
+        let feedback = format!("{alike}, so the checks were not run again. They said:\n{}", verdict.feedback);
+        let notes = vec![format!("attempt {}: {alike}, so the checks were not run again", self.attempt)];
         let duration_ms = self.verdict(Ruling::Failed, &Record::default()).duration_ms;
-        Some(Verdict { feedback, notes, duration_ms, unchanged_since: Some(*attempt), ..verdict.clone() })
+        Verdict { feedback, notes, duration_ms, unchanged_since: Some(attempt), ..verdict.clone() }
     }
 
     /// Takes down that a tree has failed.
