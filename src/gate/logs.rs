@@ -15,6 +15,7 @@ pub(super) fn counted(log: &Path) -> Printed {
         printed.take(&clean(line));
         ControlFlow::Continue(())
     });
+    printed.end();
     printed
 }
 

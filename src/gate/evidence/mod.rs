@@ -4,11 +4,15 @@
 //! Where a step names a machine report, or Maven or Gradle wrote some, its tests are known by name. Else what the common runners print
 //! is counted, and named where they print names; such text can be forged by the code under test, so it can only ever speak against a pass.
 
+mod blocks;
+mod counts;
+mod formats;
 mod go;
 mod names;
 mod printed;
 mod runners;
 mod shortfall;
+mod tap;
 
 pub(super) use printed::Printed;
 pub(super) use shortfall::{Gone, Shortfall};
@@ -88,7 +92,7 @@ impl Shown {
     /// Why this is less than what the base showed, and what did not run. `lane` has the tests of the reports that any step of the lane wrote:
     /// builds that run at a time find each other's.
     fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<(String, Gone)> {
-        if self.printed.unfinished() > base.printed.unfinished() {
+        if self.printed.breaks_off(&base.printed) {
             return Some((CUT_SHORT.into(), Gone::Nothing));
         }
         let cut_short = self.printed.cut_short(Some(&base.printed));
@@ -216,182 +220,4 @@ fn some(names: &BTreeSet<&str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn report(cases: &str) -> Shown {
-        let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-        Shown::new(Some(&report), None, Printed::default(), true)
-    }
-
-    fn printed(text: &str) -> Shown {
-        let mut printed = Printed::default();
-        text.lines().for_each(|line| printed.take(line));
-        Shown::new(None, None, printed, true)
-    }
-
-    fn shortfalls(base: Shown, now: Shown) -> Vec<String> {
-        let [mut before, mut after] = [Evidence::default(), Evidence::default()];
-        before.add("verify", "test", base);
-        after.add("verify", "test", now);
-        told(&after, &before)
-    }
-
-    fn told(now: &Evidence, base: &Evidence) -> Vec<String> {
-        now.shortfalls(base).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_test_of_the_base_that_did_not_run_is_missed_by_its_name_however_many_others_ran() {
-        let base = report("<testcase classname='m' name='a'/><testcase classname='m' name='b'/>");
-        let less = report("<testcase classname='m' name='a'/><testcase name='c'/><testcase name='d'/>");
-        assert_eq!(shortfalls(base.clone(), less), ["verify/test: tests of the base did not run: m b"]);
-        let skipped =
-            report("<testcase classname='m' name='a'/><testcase classname='m' name='b'><skipped/></testcase>");
-        assert_eq!(shortfalls(base.clone(), skipped), ["verify/test: tests of the base did not run: m b"]);
-        let more = report("<testcase classname='m' name='b'/><testcase classname='m' name='a'/><testcase name='new'/>");
-        assert_eq!(shortfalls(base, more), [""; 0]);
-        let values = report("<testcase name='[1] 0.5'/><testcase name='Sum@1b2c3d'/>");
-        let others = report("<testcase name='[1] 0.7'/><testcase name='Sum@1b2c3e'/>");
-        assert_eq!(
-            shortfalls(values.clone(), others),
-            ["verify/test: tests of the base did not run: Sum@1b2c3d, [1] 0.5"]
-        );
-        assert_eq!(shortfalls(values.clone(), values), [""; 0]);
-    }
-
-    #[test]
-    fn reports_that_were_found_name_tests_and_count_beside_what_is_printed() {
-        let found = |cases: &str, text: &str| {
-            let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-            let Shown { printed, .. } = printed(text);
-            Shown::new(None, Some(&report), printed, true)
-        };
-        let (jest, less) = ("Tests: 3 passed, 3 total", "Tests: 1 passed, 1 total");
-        let base = found("<testcase name='a'/><testcase name='[1] 0.5'/>", jest);
-        assert_eq!((base.ran(), base.named()), (Some(3), 2));
-        let other = "<testcase name='a'/><testcase name='[1] 0.7'/>";
-        assert_eq!(shortfalls(base.clone(), found(other, jest)), [""; 0]);
-        let fewer = ["verify/test: fewer tests ran than on the base: 2, there 3"];
-        assert_eq!(shortfalls(base.clone(), found(other, less)), fewer);
-        let gone = ["verify/test: tests of the base did not run: [1]"];
-        assert_eq!(shortfalls(base.clone(), found("<testcase name='a'/><testcase name='b'/>", jest)), gone);
-        let none = ["verify/test: tests of the base did not run: [1], a"];
-        assert_eq!(shortfalls(base.clone(), printed(jest)), none);
-        // A build that runs at the same time may have found the reports.
-        let [mut before, mut after] = [Evidence::default(), Evidence::default()];
-        before.add("verify", "test", base.clone());
-        after.add("verify", "test", printed(jest));
-        after.add("verify", "lint", base);
-        assert_eq!(after.shortfalls(&before), []);
-    }
-
-    #[test]
-    fn a_test_of_one_name_must_run_as_often_but_for_what_was_skipped_on_the_base() {
-        let skipped = report("<testcase name='a'/><testcase name='b'><skipped/></testcase>");
-        assert_eq!(shortfalls(skipped, report("<testcase name='a'/>")), [""; 0]);
-        let base = report("<testcase name='a'/><testcase name='a'/>");
-        assert_eq!(shortfalls(base, report("<testcase name='a'/>")), ["verify/test: tests of the base did not run: a"]);
-    }
-
-    #[test]
-    fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
-        let base = printed("running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored;");
-        let one = printed("running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored;");
-        assert_eq!(
-            shortfalls(base.clone(), one.clone()),
-            ["verify/test: fewer tests ran than on the base: 1, there 2"]
-        );
-        assert_eq!(
-            shortfalls(base.clone(), printed("")),
-            ["verify/test: fewer tests ran than on the base: 0, there 2"]
-        );
-        assert_eq!(shortfalls(one, base), [""; 0]);
-        assert_eq!(shortfalls(printed(""), printed("")), [""; 0]);
-    }
-
-    #[test]
-    fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_the_base_is_not() {
-        let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
-        let red = Shown { is_green: false, ..printed(failed) };
-        let told = ["verify/test: its exit code says that all is well, and its tests say that some failed"];
-        assert_eq!(shortfalls(red.clone(), printed(failed)), told);
-        let two = "running 3 tests\ntest result: FAILED. 1 passed; 2 failed;";
-        assert_eq!(shortfalls(Shown { is_green: false, ..printed(two) }, printed(failed)), told);
-        assert_eq!(shortfalls(printed(""), printed(failed)), told);
-        assert_eq!(shortfalls(printed(failed), printed(failed)), [""; 0]);
-        assert_eq!(shortfalls(red, printed("running 2 tests\ntest result: ok. 2 passed; 0 failed;")), [""; 0]);
-    }
-
-    #[test]
-    fn sums_of_a_step_that_failed_on_the_base_are_not_compared_but_for_none() {
-        let captured = "running 1 test\ntest result: FAILED. 0 passed; 1 failed;\nSummary [ 0.01s] 3 tests run: 2 passed, 1 failed";
-        let red = Shown { is_green: false, ..printed(captured) };
-        assert_eq!(shortfalls(red.clone(), printed("Summary [ 0.01s] 3 tests run: 3 passed")), [""; 0]);
-        assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0, there 4"]);
-    }
-
-    #[test]
-    fn a_test_that_failed_on_the_base_is_not_skipped_now() {
-        let red = Shown { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
-        let told = ["verify/test: more tests were skipped than on the base: 1, there 0"];
-        assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
-        let more = printed("Ran 3 tests in 0.001s\nOK (skipped=1)");
-        assert_eq!(shortfalls(red, more), told, "also where a new one takes its place in the sum");
-    }
-
-    #[test]
-    fn more_skipped_tests_than_on_a_base_that_passed_are_told() {
-        let evidence = |text| {
-            let mut evidence = Evidence::default();
-            evidence.add("verify", "test", printed(text));
-            evidence
-        };
-        let [base, now] = ["2 passed in 0.1s", "2 passed, 1 skipped in 0.1s"].map(evidence);
-        assert_eq!(told(&now, &base), [""; 0]);
-        assert_eq!(now.more_skipped(&base).unwrap(), "more tests were skipped than on the base: 1, there 0");
-        assert_eq!(base.more_skipped(&now), None);
-    }
-
-    #[test]
-    fn a_test_of_rust_that_failed_on_the_base_is_missed_whatever_it_printed() {
-        let nested = "running 9 tests\ntest result: ok. 9 passed; 0 failed;";
-        let base = format!(
-            "Running unittests src/lib.rs\nrunning 2 tests\n---- a stdout ----\n{nested}\ntest result: FAILED. 1 passed; 1 failed;\n\
-            Doc-tests a\nrunning 1 test\ntest result: ok. 1 passed; 0 failed;"
-        );
-        let red = Shown { is_green: false, ..printed(&base) };
-        let now = |count: u64| printed(&format!("running {count} tests\ntest result: ok. {count} passed; 0 failed;"));
-        assert_eq!(shortfalls(red.clone(), now(3)), [""; 0]);
-        assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2, there 3"]);
-    }
-
-    #[test]
-    fn steps_without_tests_beside_steps_with_tests_are_no_run_of_nothing() {
-        let is_without = |texts: [&str; 2]| {
-            let mut evidence = Evidence::default();
-            texts.iter().zip(["a", "b"]).for_each(|(text, step)| evidence.add("verify", step, printed(text)));
-            evidence.is_without_tests()
-        };
-        let (none, go) = ("no tests ran in 0.01s", "?   \tm\t[no test files]");
-        assert!(is_without([none, go]));
-        assert!(!is_without([none, "2 passed in 0.1s"]));
-        assert!(!is_without([none, "ok  \tm\t0.002s"]));
-        assert!(!is_without(["", "?   \tm\t[no test files]\nok  \tm/b\t(cached)"]));
-    }
-
-    #[test]
-    fn a_test_program_that_ends_in_the_middle_is_told() {
-        let base = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;");
-        let now = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;\nrunning 4 tests");
-        assert_eq!(shortfalls(base, now), ["verify/test: a test program ended before its tests did"]);
-    }
-
-    #[test]
-    fn a_step_that_ran_on_the_base_and_is_not_there_showed_nothing() {
-        let mut base = Evidence::default();
-        base.add("verify", "test", printed("3 passed in 0.1s"));
-        assert_eq!(told(&Evidence::default(), &base), ["verify/test: fewer tests ran than on the base: 0, there 3"]);
-        assert_eq!((base.ran(), Evidence::default().ran()), (Some(3), None));
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::go;
 use super::runners::{is_node_sum, node_name};
+use super::tap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,8 @@ enum Family {
     Timed,
     /// JUnit's console launcher.
     Console,
+    /// Programs that put the name right after the number of the Test Anything Protocol, such as bats.
+    Tap,
     /// Tests of Go. One that ran in several packages has a number each further time.
     Go,
 }
@@ -27,11 +30,12 @@ enum Family {
 /// summary, a line that looks like a name is none.
 type Namer = (Family, fn(&str) -> Option<&str>, fn(&str) -> bool);
 /// The families whose names have a line of their own.
-const NAMERS: [Namer; 5] = [
+const NAMERS: [Namer; 6] = [
     (Family::Node, node_name, is_node_sum),
     (Family::Ctest, ctest_name, |line| line.contains("% tests passed, ") && line.contains(" failed out of ")),
     (Family::GoogleTest, googletest_name, |line| line.starts_with("[==========] ") && line.contains(" ran.")),
     (Family::Timed, timed_name, is_timed_sum),
+    (Family::Tap, tap::name, tap::is_plan),
     (Family::Console, console_name, |line| line.starts_with("[ ") && line.ends_with(" tests started         ]")),
 ];
 
@@ -44,6 +48,9 @@ pub(super) struct Names {
     /// The open branches of the tree that JUnit's console launcher prints, each with its column.
     #[serde(skip)]
     branches: Vec<(usize, String)>,
+    /// `TAP version 13` was printed: what follows a number may be the text of an assertion.
+    #[serde(skip)]
+    is_versioned: bool,
     /// The number of times that each test of Go ran.
     #[serde(skip)]
     of_go: BTreeMap<String, u64>,
@@ -53,7 +60,11 @@ impl Names {
     /// Takes a line of output, without escape codes.
     pub(super) fn take(&mut self, line: &str) {
         let plain = line.trim();
+        self.is_versioned |= plain.starts_with("TAP version ");
         for (family, name, is_sum) in NAMERS {
+            if family == Family::Tap && self.is_versioned {
+                continue;
+            }
             if is_sum(plain) {
                 self.summed.insert(family);
             }

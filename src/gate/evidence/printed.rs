@@ -1,8 +1,11 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
+use super::blocks::{Blocks, gradle_task};
+use super::counts::{Counts, Place};
 use super::go::GoTests;
 use super::names::Names;
-use super::runners::{is_libtest_start, skipped, summary};
+use super::runners::{is_libtest_start, is_node_sum, skipped, summary};
+use super::tap::Tap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -23,6 +26,18 @@ pub(in crate::gate) struct Printed {
     /// The output of Go and its test programs.
     #[serde(default)]
     go: GoTests,
+    /// Tasks of Gradle ran tests, whose number is not known.
+    #[serde(default)]
+    is_uncounted: bool,
+    /// Plans of tests that none follows, and whether a plan had tests.
+    #[serde(default)]
+    empty_plans: u64,
+    #[serde(default)]
+    has_plans: bool,
+    #[serde(skip)]
+    tap: Tap,
+    #[serde(skip)]
+    blocks: Blocks,
 }
 
 /// Tests that ran, and how many of them failed.
@@ -53,23 +68,28 @@ struct Own {
 }
 
 impl Own {
-    fn take(&mut self, line: &str, summed: Option<(u64, u64)>) {
+    fn take(&mut self, line: &str, summed: Option<Counts>) {
         let begins = ["Running ", "Doc-tests "].iter().any(|start| line.starts_with(start));
         if begins {
             self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
             self.is_captured = false;
             self.has_failed |= std::mem::take(&mut self.failed) > 0;
         }
-        if let Some((ran, failed)) = summed {
+        if let Some(Counts { ran, failed, place, .. }) = summed {
             // Some summaries have a line for the sum and one for the failures; Go has lines for each test.
-            let goes_on = ran == 0 || line.contains("=== RUN");
+            let goes_on = match place {
+                Place::Usual => ran == 0 || line.contains("=== RUN"),
+                Place::First | Place::Program => false,
+                Place::Next => true,
+            };
             self.failed = if goes_on { self.failed.saturating_add(failed) } else { failed };
+            self.has_failed |= place == Place::Program && failed > 0;
         }
         self.is_captured |= line.starts_with("---- ") && line.ends_with(" ----");
-        match summed {
-            Some((ran, _)) if !line.starts_with("test result: ") => self.is_mixed |= ran > 0,
-            Some((ran, _)) if self.is_captured => self.last = Some(ran),
-            Some((ran, _)) => self.ended = self.ended.saturating_add(ran),
+        match summed.map(|counts| counts.ran) {
+            Some(ran) if !line.starts_with("test result: ") => self.is_mixed |= ran > 0,
+            Some(ran) if self.is_captured => self.last = Some(ran),
+            Some(ran) => self.ended = self.ended.saturating_add(ran),
             None => {}
         }
     }
@@ -85,7 +105,7 @@ impl Printed {
 
     /// How many tests ran; `None` where the output does not say, as of packages of Go.
     pub(super) fn ran(&self) -> Option<u64> {
-        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || self.packages().is_empty())
+        self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || (self.packages().is_empty() && !self.is_uncounted))
     }
 
     /// Returns the number of skipped tests.
@@ -103,9 +123,9 @@ impl Printed {
         self.own.has_failed || self.own.failed > 0
     }
 
-    /// How many test programs began and never said how they ended.
-    pub(super) fn unfinished(&self) -> i64 {
-        self.open
+    /// Returns whether more test programs than on the base began and never said how they ended.
+    pub(super) fn breaks_off(&self, base: &Self) -> bool {
+        self.open > base.open || (base.has_plans && self.empty_plans > base.empty_plans)
     }
 
     /// The tests that ran by their names.
@@ -131,22 +151,22 @@ impl Printed {
     /// Takes a line of output, without escape codes.
     pub(in crate::gate) fn take(&mut self, line: &str) {
         self.names.take(line);
-        let line = line.trim();
+        let (indented, line) = (line.trim_end(), line.trim());
         let is_of_go = self.go.is_in_tests();
         self.go.take(line);
-        let summed = summary(line, is_of_go);
-        self.own.take(line, summed);
+        let in_block = if is_of_go { None } else { self.blocks.read(line) };
+        let summed = in_block.or_else(|| summary(line, is_of_go));
+        if !is_of_go {
+            self.take_tap(indented, summed.is_some());
+            self.take_gradle(line);
+        }
         if is_libtest_start(line) {
             self.open += 1;
         }
         if line.starts_with("test result: ") {
             self.open -= 1;
         }
-        if let Some((ran, failed)) = summed {
-            let sum = self.sum.get_or_insert_default();
-            sum.ran = sum.ran.saturating_add(ran);
-            sum.failed = sum.failed.saturating_add(failed);
-        }
+        self.count(line, summed);
         if let Some((count, is_in_sum)) = skipped(line, is_of_go) {
             self.skipped = self.skipped.saturating_add(count);
             if let Some(sum) = self.sum.as_mut().filter(|_| is_in_sum) {
@@ -154,197 +174,48 @@ impl Printed {
             }
         }
     }
+
+    /// Takes the end of the output.
+    pub(in crate::gate) fn end(&mut self) {
+        let robot = self.blocks.end();
+        self.count("", robot);
+        let documents = self.tap.end();
+        self.count("", documents);
+        (self.empty_plans, self.has_plans) = (self.tap.empty(), self.tap.has_tests());
+        (self.tap, self.blocks) = (Tap::default(), Blocks::default());
+    }
+
+    /// Counts what a line or a document sums up.
+    fn count(&mut self, line: &str, summed: Option<Counts>) {
+        self.own.take(line, summed);
+        let Some(Counts { ran, failed, skipped, .. }) = summed else { return };
+        let sum = self.sum.get_or_insert_default();
+        sum.ran = sum.ran.saturating_add(ran);
+        sum.failed = sum.failed.saturating_add(failed);
+        self.skipped = self.skipped.saturating_add(skipped);
+    }
+
+    /// Takes a line of a document of the Test Anything Protocol. What prove, Node and the like sum up counts instead of the documents.
+    fn take_tap(&mut self, line: &str, is_summary: bool) {
+        let is_of_tap = line.starts_with("Files=") || line.starts_with("# ");
+        if is_summary || is_node_sum(line) {
+            let documents = self.tap.take_ended(is_of_tap).filter(|_| !is_of_tap);
+            self.count("", documents);
+        }
+        self.tap.take(line);
+    }
+
+    /// Takes a line about a task of Gradle.
+    fn take_gradle(&mut self, line: &str) {
+        match gradle_task(line) {
+            Some(true) => self.is_uncounted = true,
+            Some(false) => self.count("", Some(Counts::default())),
+            None => {}
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_summaries_of_the_common_runners_are_counted() {
-        for (text, ran, failed) in [
-            ("test result: FAILED. 3 passed; 1 failed; 2 ignored; 0 measured; 5 filtered out; finished in 0.00s", 4, 1),
-            ("     Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped", 5, 1),
-            ("=================== 2 failed, 3 passed, 1 skipped in 0.12s ===================", 5, 2),
-            ("1 passed in 0.01s", 1, 0),
-            ("12 passed, 1 warning in 61.00s (0:01:01)", 12, 0),
-            ("Ran 7 tests in 0.001s\nFAILED (failures=1, errors=2, skipped=3)", 4, 3),
-            ("# tests 4\n# pass 3\n# fail 1\n# skipped 2", 4, 1),
-            ("ℹ tests 3\nℹ pass 3\nℹ fail 0", 3, 0),
-            ("Tests:       1 failed, 2 skipped, 5 passed, 8 total", 6, 1),
-            (" Tests  1 failed | 5 passed (6)", 6, 1),
-            ("  5 passing (10ms)\n  1 failing", 6, 1),
-            (
-                "=== RUN   TestA\n=== RUN   TestA/sub\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- FAIL: TestB (0.00s)",
-                2,
-                1,
-            ),
-            ("100% tests passed, 0 tests failed out of 12", 12, 0),
-            ("83% tests passed, 2 tests failed out of 12", 12, 2),
-            (
-                "[==========] 12 tests from 3 test suites ran. (5 ms total)\n[  PASSED  ] 10 tests.\n[  FAILED  ] 2 tests, listed below:",
-                12,
-                2,
-            ),
-            ("All tests passed (5 assertions in 3 test cases)", 3, 0),
-            ("test cases: 3 | 2 passed | 1 failed", 3, 1),
-            ("[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped", 4, 1),
-            (
-                "[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1, Time elapsed: 0.1 s -- in a.B\n[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1",
-                4,
-                0,
-            ),
-            ("[ERROR] Tests run: 5, Failures: 1, Errors: 2, Skipped: 0", 5, 3),
-            (
-                "[         8 tests found           ]\n[         7 tests started         ]\n[         2 tests failed          ]",
-                7,
-                2,
-            ),
-            ("12 examples, 1 failure, 2 pending", 10, 1),
-            ("5 runs, 7 assertions, 0 failures, 1 errors, 2 skips", 3, 1),
-            ("OK (5 tests, 7 assertions)", 5, 0),
-            ("Tests: 5, Assertions: 7, Failures: 1.", 5, 1),
-            ("Finished in 0.1 seconds\n1 doctest, 5 tests, 1 failure", 6, 1),
-            ("5 tests passed", 5, 0),
-            ("2 tests failed", 2, 2),
-            ("  Total:     5\n  Passed:    5\n  Skipped:   0", 5, 0),
-            ("ok | 5 passed | 1 failed (12ms)", 6, 1),
-            ("FAILED | 0 passed | 1 failed (12ms)", 1, 1),
-            (" 5 pass\n 1 fail\n 20 expect() calls\nRan 6 tests across 1 files. [20.00ms]", 6, 1),
-            ("test result: ok. 1 passed; 0 failed;\ntest result: ok. 2 passed; 0 failed;", 3, 0),
-        ] {
-            let mut printed = Printed::default();
-            text.lines().for_each(|line| printed.take(line));
-            assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
-        }
-    }
-
-    #[test]
-    fn skipped_tests_are_counted_apart_from_those_that_ran() {
-        for (text, ran, skipped) in [
-            ("3 passed, 2 skipped, 1 deselected, 1 xfailed, 1 xpassed in 0.12s", 4, 3),
-            ("Ran 7 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\nRan 2 tests in 0.001s\n\nOK", 7, 2),
-            ("# tests 4\n# pass 3\n# fail 0\n# skipped 1", 3, 1),
-            ("Tests:       2 skipped, 5 passed, 7 total", 5, 2),
-            (" Tests  5 passed | 2 skipped (7)", 5, 2),
-            ("  5 passing (10ms)\n  2 pending", 5, 2),
-            (
-                "=== RUN   TestA\n=== RUN   TestA/sub\n--- PASS: TestA (0.00s)\n    --- SKIP: TestA/sub (0.00s)\n=== RUN   TestB\n--- SKIP: TestB (0.00s)",
-                1,
-                1,
-            ),
-            (
-                "100% tests passed, 0 tests failed out of 3\n\nThe following tests did not run:\n\t  2 - b (Skipped)\n\t  4 - c (Disabled)",
-                2,
-                1,
-            ),
-            (
-                "[==========] 3 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  SKIPPED ] 2 tests, listed below:\n[  SKIPPED ] A.B",
-                1,
-                2,
-            ),
-            ("[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1", 4, 1),
-            ("12 examples, 0 failures, 2 pending", 10, 2),
-            ("5 runs, 7 assertions, 0 failures, 0 errors, 2 skips", 3, 2),
-            ("Tests: 5, Assertions: 7, Skipped: 2, Incomplete: 1.", 2, 3),
-            ("5 tests, 0 failures, 2 skipped", 3, 2),
-        ] {
-            let mut printed = Printed::default();
-            text.lines().for_each(|line| printed.take(line));
-            assert_eq!((printed.ran(), printed.skipped()), (Some(ran), skipped), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_last_summary_of_a_program_says_whether_tests_failed() {
-        for (text, fails) in [
-            ("test result: FAILED. 1 passed; 1 failed;\n   Doc-tests a\ntest result: ok. 0 passed; 0 failed;", true),
-            ("1 failed in 0.01s\n1 passed in 0.02s", false),
-            ("1 passed in 0.02s\n1 failed, 1 passed in 0.01s", true),
-            ("Ran 7 tests in 0.001s\nFAILED (failures=1)", true),
-            ("Ran 1 test in 0.001s\nFAILED (failures=1)\nRan 2 tests in 0.001s\nOK", false),
-            ("# tests 4\n# pass 3\n# fail 1\n# skipped 0", true),
-            ("  5 passing (10ms)\n  1 failing", true),
-            ("=== RUN   TestA\n--- FAIL: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)", true),
-            ("100% tests passed, 0 tests failed out of 12", false),
-        ] {
-            let mut printed = Printed::default();
-            text.lines().for_each(|line| printed.take(line));
-            assert_eq!(printed.ends_failed(), fails, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_runner_that_finds_no_tests_counts_none() {
-        for text in [
-            "no tests ran in 0.01s",
-            "============ no tests ran in 0.01s ============",
-            "?   \tm\t[no test files]\n?   \tm/b\t[no test files]",
-            "ok  \tm\t0.002s [no tests to run]",
-            "Test project /b\nNo tests were found!!!",
-            "No test files found, exiting with code 0",
-            "No tests found, exiting with code 0",
-            "[INFO] No tests to run.",
-            "No tests executed!",
-            "No tests defined.",
-            "No tests ran",
-            "There are no tests to run",
-            "# tests 0\n# suites 0",
-            "Tests:       0 total",
-            " Tests  no tests",
-            "2 skipped in 0.01s",
-            "==== 1 skipped, 3 deselected, 1 warning in 0.02s ====",
-            "Ran 2 tests in 0.000s\n\nOK (skipped=2)",
-            "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS",
-            "Tests:       2 skipped, 2 total",
-            " Tests  1 skipped | 1 todo (2)",
-        ] {
-            let mut printed = Printed::default();
-            text.lines().for_each(|line| printed.take(line));
-            assert_eq!((printed.ran(), printed.failed()), (Some(0), 0), "{text}");
-            printed.take("3 passed in 0.01s");
-            assert_eq!(printed.ran(), Some(3), "{text}");
-        }
-    }
-
-    #[test]
-    fn packages_of_go_are_no_tests() {
-        let mut printed = Printed::default();
-        let text = "ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL";
-        text.lines().for_each(|line| printed.take(line));
-        assert_eq!((printed.ran(), printed.failed()), (None, 1));
-        assert_eq!(printed.packages().iter().map(String::as_str).collect::<Vec<_>>(), ["m", "m/c", "m/calc"]);
-    }
-
-    #[test]
-    fn what_tests_of_go_print_is_no_summary_of_another_runner() {
-        let mut printed = Printed::default();
-        let text = "=== RUN   TestA\n2 tests failed\n1 failing\n1 passed in 0.1s\n--- PASS: TestA (0.00s)\nPASS\nok  \tm\t0.1s\n1 passed in 0.1s";
-        text.lines().for_each(|line| printed.take(line));
-        assert_eq!((printed.ran(), printed.failed(), printed.ends_failed()), (Some(2), 0, false));
-    }
-
-    #[test]
-    fn other_lines_count_nothing() {
-        let mut printed = Printed::default();
-        for line in [
-            "no tests ran in the office",
-            "I passed in math",
-            "built in 3s",
-            "# pass",
-            "Tests are fun",
-            "5 passing cars",
-            "5 tests passed the review",
-            "Total: 5 EUR",
-            "OK (5 tests)",
-            "3 examples, see below",
-            "All tests passed",
-            "Tests: see below",
-            "7 runs today, 2 errors",
-            "",
-        ] {
-            printed.take(line);
-        }
-        assert_eq!((printed.ran(), printed.unfinished()), (None, 0));
-    }
-}
+mod real;
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,20 @@
 //! The lines with which the common test runners sum up. Pure.
 
-use super::go;
+use super::counts::{Counts, FAILING, sum, with_failed};
+use super::{formats, go};
 
 /// Reads the counts of tests that ran and failed from a line. `None` if the line is no summary.
 type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
 /// and how many of them failed.
-const RUNNERS: [Runner; 22] = [
+const RUNNERS: [Runner; 21] = [
     none,
     libtest,
     nextest,
     pytest,
     unittest,
     node,
-    jest,
+    |line| jest(line).map(|counts| (counts.ran, counts.failed)),
     mocha,
     go::summary,
     ctest,
@@ -27,7 +28,6 @@ const RUNNERS: [Runner; 22] = [
     phpunit,
     exunit,
     ava,
-    uvu,
     deno,
 ];
 /// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
@@ -38,7 +38,7 @@ const SKIPS: [(Skips, bool); 13] = [
     // Code can make a test that calls it an expected failure, as it can skip it.
     (|line| sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]), false),
     (unittest_skipped, true),
-    (|line| line.strip_prefix("# skipped ").or(line.strip_prefix("ℹ skipped "))?.parse().ok(), false),
+    (node_skipped, false),
     (|line| jest_counts(line).and_then(|(counts, separator)| sum(counts, separator, &["skipped"])), false),
     (|line| line.strip_suffix(" pending")?.parse().ok(), false),
     (go::skipped, true),
@@ -46,15 +46,15 @@ const SKIPS: [(Skips, bool); 13] = [
     (googletest_skipped, true),
     (|line| surefire_counts(line).map(|[.., skipped]| skipped), true),
     (|line| rspec(line).and_then(|_| sum(line, ',', &["pending"])), true),
-    (|line| minitest(line).and_then(|_| sum(line, ',', &["skips"])), true),
+    (|line| minitest(line).and_then(|_| sum(line, ',', &["skips", "pendings", "omissions"])), true),
     (phpunit_skipped, true),
     (|line| exunit(line).and_then(|_| sum(line, ',', &["skipped"])), true),
 ];
-/// The words before which runners put the number of what failed.
-const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
-
 /// The lines by which runners say that they found no test.
-const NONE: [&str; 10] = [
+const NONE: [&str; 13] = [
+    "Error: No tests found",
+    "No specs found",
+    "No suitable tests defined.",
     "No test files found, exiting with code 0",
     "No tests defined.",
     "No tests executed!",
@@ -68,11 +68,12 @@ const NONE: [&str; 10] = [
 ];
 
 /// The tests that ran and those that failed by a line with which a runner sums up. Output of Go's tests is not read as a summary of another runner.
-pub(super) fn summary(line: &str, is_of_go: bool) -> Option<(u64, u64)> {
+pub(super) fn summary(line: &str, is_of_go: bool) -> Option<Counts> {
+    let counts = |(ran, failed)| Counts::new(ran, failed);
     if is_of_go {
-        return go::summary(line);
+        return go::summary(line).map(counts);
     }
-    RUNNERS.iter().find_map(|runner| runner(line))
+    formats::read(line).or_else(|| RUNNERS.iter().find_map(|runner| runner(line)).map(counts))
 }
 
 /// The skipped tests of a line, and whether the runner's summary counts them among those that ran.
@@ -130,7 +131,7 @@ fn pytest_counts(line: &str) -> Option<&str> {
 fn unittest(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("FAILED (") {
         let each = counts.trim_end_matches(')').split(',').filter_map(|part| part.split_once('='));
-        let failed = each.filter(|(word, _)| ["failures", "errors"].contains(&word.trim()));
+        let failed = each.filter(|(word, _)| ["failures", "errors", "unexpected successes"].contains(&word.trim()));
         return failed
             .filter_map(|(_, count)| count.parse().ok())
             .reduce(u64::saturating_add)
@@ -146,16 +147,22 @@ fn unittest_skipped(line: &str) -> Option<u64> {
     counts.split(',').find_map(|part| part.trim().strip_prefix("skipped=")?.parse().ok())
 }
 
-/// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other
+/// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other; tape has one more blank
 fn node(line: &str) -> Option<(u64, u64)> {
     let rest = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?;
     let (word, count) = rest.split_once(' ')?;
-    let count = || count.parse().ok();
+    let count = || count.trim_start().parse().ok();
     match word {
         "pass" => Some((count()?, 0)),
         "fail" => Some((count()?, count()?)),
         _ => None,
     }
+}
+
+/// `# skipped 1` of the TAP reporter, `ℹ skipped 1` of the other, `# skip  1` of tape and QUnit
+fn node_skipped(line: &str) -> Option<u64> {
+    let (word, count) = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?.split_once(' ')?;
+    ["skip", "skipped"].contains(&word).then(|| count.trim().parse().ok())?
 }
 
 /// `# tests 4` of the TAP reporter, `ℹ tests 4` of the other
@@ -179,18 +186,19 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
     (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
 }
 
-/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed
-/// (6)`
-fn jest(line: &str) -> Option<(u64, u64)> {
+/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`, and Pest `Tests:    1 failed, 2 passed
+/// (3 assertions)`
+pub(super) fn jest(line: &str) -> Option<Counts> {
     let (counts, separator) = jest_counts(line)?;
-    with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])
+    let (ran, failed) = with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])?;
+    Some(Counts::new(ran, failed))
 }
 
 /// Returns the counts of a summary of Jest or Vitest, and their separator.
 fn jest_counts(line: &str) -> Option<(&str, char)> {
     let rest = line.strip_prefix("Tests")?;
     let counts = rest.strip_prefix(':').unwrap_or(rest);
-    let separator = if counts.contains('|') || counts.contains('(') { '|' } else { ',' };
+    let separator = if counts.contains('|') { '|' } else { ',' };
     Some((counts.split('(').next()?, separator))
 }
 
@@ -279,10 +287,11 @@ fn console(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `12 examples, 1 failure, 2 pending`
+/// `12 examples, 1 failure, 2 pending, 1 error occurred outside of examples`, also of Hspec, Crystal and specs2
 fn rspec(line: &str) -> Option<(u64, u64)> {
     let ran = sum(line, ',', &["example", "examples"])?;
-    Some((ran, sum(line, ',', &["failure", "failures"])?))
+    sum(line, ',', &["failure", "failures"])?;
+    Some((ran, sum(line, ',', FAILING)?))
 }
 
 /// `5 runs, 7 assertions, 0 failures, 1 errors, 0 skips`
@@ -313,9 +322,10 @@ fn phpunit_skipped(line: &str) -> Option<u64> {
     Some(named("Skipped: ").unwrap_or(0).saturating_add(named("Incomplete: ").unwrap_or(0)))
 }
 
-/// `1 doctest, 5 tests, 1 failure, 1 skipped`
+/// `1 doctest, 5 tests, 1 failure, 1 invalid, 1 skipped`, also the form of bats for people
 fn exunit(line: &str) -> Option<(u64, u64)> {
-    let failed = sum(line, ',', &["failure", "failures"])?;
+    sum(line, ',', &["failure", "failures"])?;
+    let failed = sum(line, ',', &["failure", "failures", "invalid"])?;
     Some((sum(line, ',', &["doctest", "doctests", "test", "tests", "property", "properties"])?, failed))
 }
 
@@ -329,17 +339,10 @@ fn ava(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `Total: 5` and `Passed: 4`, each with more than one space between
-fn uvu(line: &str) -> Option<(u64, u64)> {
-    let (word, count) = line.split_once(":  ")?;
-    let count = count.trim().parse::<u64>().ok()?;
-    (word == "Passed").then_some((count, 0))
-}
-
-/// `ok | 5 passed | 1 failed (12ms)` of Deno; ` 5 pass` and ` 1 fail` of Bun
+/// `ok | 5 passed (2 steps) | 1 failed (12ms)` of Deno; ` 5 pass` and ` 1 fail` of Bun
 fn deno(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("ok | ").or(line.strip_prefix("FAILED | ")) {
-        return with_failed(counts.split('(').next()?, '|', &["passed", "failed"], &[]);
+        return with_failed(counts, '|', &["passed", "failed"], &[]);
     }
     let (count, word) = line.split_once(' ')?;
     let count = count.parse::<u64>().ok()?;
@@ -348,21 +351,4 @@ fn deno(line: &str) -> Option<(u64, u64)> {
         "fail" => Some((count, count)),
         _ => None,
     }
-}
-
-/// Returns the sum of the counts before these words, and of those that failed. Where only tests that
-/// did not run are counted, that is 0.
-fn with_failed(counts: &str, separator: char, words: &[&str], not_run: &[&str]) -> Option<(u64, u64)> {
-    let ran = sum(counts, separator, words).or_else(|| sum(counts, separator, not_run).map(|_| 0))?;
-    Some((ran, sum(counts, separator, FAILING).unwrap_or(0)))
-}
-
-/// The sum of the counts before these words; `None` where not one stands there.
-fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
-    let count = |part: &str| {
-        let mut parts = part.split_whitespace();
-        let (count, word) = (parts.next()?.parse::<u64>().ok()?, parts.next()?);
-        words.contains(&word).then_some(count)
-    };
-    counts.split(separator).filter_map(count).reduce(u64::saturating_add)
 }

@@ -36,6 +36,14 @@ fn a_test_of_node_that_is_not_named_any_more_is_missed_though_as_many_ran() {
 }
 
 #[test]
+fn tests_of_bats_are_known_by_their_names_and_assertions_of_other_programs_are_not() {
+    assert_eq!(known("1..3\nok 1 adds\nnot ok 2 halves\nok 3 net # skip no net"), ["adds", "halves"]);
+    assert_eq!(missing("1..1\nok 1 adds", "1..1\nok 1 adds nothing"), ["adds"]);
+    assert_eq!(known("TAP version 13\nok 1 should be equal\n1..1"), [""; 0]);
+    assert_eq!(known("1..2\nok 1 - adds\nok 2 took 3 ms"), [""; 0]);
+}
+
+#[test]
 fn tests_of_go_are_known_by_their_names_and_how_often_they_ran() {
     let text = "=== RUN   TestAdds
 --- PASS: TestAdds (0.00s)

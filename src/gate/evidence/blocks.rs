@@ -1,0 +1,236 @@
+//! Summaries of more than one line: what a line counts depends on those before it. Pure.
+
+use super::counts::{Counts, Place, number, sum};
+use super::runners;
+
+/// A summary that begins with a line of its own.
+struct Block {
+    /// Returns the number in the first line, where it is one; 0 if that has no number.
+    header: fn(&str) -> Option<u64>,
+    /// What the first line counts by itself.
+    counts: fn(u64) -> Option<Counts>,
+    /// What a further line counts; it is given the number of the first one.
+    line: fn(&str, u64) -> Option<Counts>,
+    /// The lines after the first that may belong to the summary.
+    reach: usize,
+}
+
+const BLOCKS: [Block; 9] = [
+    // Playwright: the header is printed before the tests.
+    Block { header: playwright_header, counts: |_| Some(Counts::default()), line: playwright, reach: usize::MAX },
+    // `Files=3, Tests=5,  0 wallclock secs (…)` and `Result: FAIL` of prove.
+    Block {
+        header: |line| line.strip_prefix("Files=")?.split_once(", Tests=")?.1.split_once(", ")?.0.trim().parse().ok(),
+        counts: |ran| Some(Counts::new(ran, 0)),
+        line: |line, _| (line == "Result: FAIL").then(|| Counts::new(0, 1)),
+        reach: 1,
+    },
+    // `Test Suites: 1 failed, 2 total` of Jest, `Test Files  1 failed (1)` of Vitest, and the tests.
+    Block {
+        header: suites,
+        counts: |failed| Some(Counts::new(0, failed)),
+        line: |line, _| runners::jest(line),
+        reach: 2,
+    },
+    // Lists of `dotnet test`: `Total tests: 3`, `Passed: 2`, and `Test run summary: Failed!`, `succeeded: 2`.
+    Block {
+        header: |line| line.strip_prefix("Total tests: ")?.parse().ok(),
+        counts: |_| None,
+        line: labelled,
+        reach: 4,
+    },
+    Block {
+        header: |line| line.strip_prefix("Test run summary: ").map(|_| 0),
+        counts: |_| None,
+        line: labelled,
+        reach: 5,
+    },
+    // `Passed:   2` and `Failed:   1` of elm-test.
+    Block { header: |line| line.strip_prefix("TEST RUN ").map(|_| 0), counts: |_| None, line: labelled, reach: 8 },
+    // `Total:     2` and `Passed:    1` of uvu, which counts no failures.
+    Block {
+        header: |line| line.strip_prefix("Total:  ")?.trim().parse().ok(),
+        counts: |_| None,
+        line: |line, total| match line.split_once(":  ")? {
+            ("Passed", count) => Some(Counts::new(total, total.saturating_sub(count.trim().parse().ok()?))),
+            ("Skipped", count) => Some(Counts::default().with_skipped(count.trim().parse().ok()?)),
+            _ => None,
+        },
+        reach: 2,
+    },
+    // The table of CUnit: total, ran, passed, failed.
+    Block { header: |line| line.strip_prefix("Run Summary: ").map(|_| 0), counts: |_| None, line: cunit, reach: 2 },
+    // XCTest sums up each suite, and all of them at the end.
+    Block { header: xctest_header, counts: |_| None, line: xctest, reach: 1 },
+];
+
+/// A summary that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Open {
+    /// Its place in the table.
+    block: usize,
+    /// The number in its first line.
+    number: u64,
+    /// The lines that are left.
+    left: usize,
+    /// The place of its next line that counts.
+    place: Place,
+}
+
+/// The summaries that may go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Blocks {
+    open: Option<Open>,
+    /// The columns of a table of Julia whose first row comes next.
+    columns: Option<Vec<String>>,
+    /// The last sum of Robot Framework, which sums up each suite and then all of them.
+    robot: Option<Counts>,
+}
+
+impl Blocks {
+    /// Returns what a line counts.
+    pub(super) fn read(&mut self, line: &str) -> Option<Counts> {
+        if let Some(columns) = self.columns.take() {
+            return julia(&columns, line);
+        }
+        if let Some((_, columns)) = line.split_once('|').filter(|_| line.starts_with("Test Summary:")) {
+            self.columns = Some(columns.split_whitespace().map(ToOwned::to_owned).collect());
+            return None;
+        }
+        if let Some(counts) = robot(line) {
+            self.robot = Some(counts);
+            return None;
+        }
+        if line.starts_with("Output:  ") && self.robot.is_some() {
+            return self.end();
+        }
+        let found = BLOCKS.iter().enumerate().find_map(|(at, block)| Some((at, (block.header)(line)?)));
+        if let Some((block, number)) = found {
+            let counts = (BLOCKS[block].counts)(number);
+            let place = if counts.is_some() { Place::Next } else { Place::First };
+            self.open = Some(Open { block, number, left: BLOCKS[block].reach, place });
+            return counts.map(|counts| counts.at(Place::First));
+        }
+        let mut open = self.open.take().filter(|open| open.left > 0)?;
+        let counts = (BLOCKS[open.block].line)(line, open.number).map(|counts| counts.at(open.place));
+        open.left -= 1;
+        if counts.is_some() {
+            open.place = Place::Next;
+        }
+        self.open = Some(open);
+        counts
+    }
+
+    /// Returns what counts only if nothing follows.
+    pub(super) fn end(&mut self) -> Option<Counts> {
+        self.robot.take()
+    }
+}
+
+/// `Running 3 tests using 2 workers`
+fn playwright_header(line: &str) -> Option<u64> {
+    let (count, rest) = number(line.strip_prefix("Running ")?)?;
+    let rest = rest.strip_prefix("tests using ").or(rest.strip_prefix("test using "))?;
+    number(rest)?.1.starts_with("worker").then_some(count)
+}
+
+/// `1 failed`, `1 flaky`, `1 skipped`, `2 passed (8.3s)`
+fn playwright(line: &str, _: u64) -> Option<Counts> {
+    let (count, rest) = number(line)?;
+    match rest {
+        "failed" | "interrupted" => Some(Counts::new(count, count)),
+        "flaky" => Some(Counts::new(count, 0)),
+        "skipped" | "did not run" => Some(Counts::default().with_skipped(count)),
+        _ => rest.strip_prefix("passed (").map(|_| Counts::new(count, 0)),
+    }
+}
+
+/// Returns the number of files that failed.
+fn suites(line: &str) -> Option<u64> {
+    let counts = line.strip_prefix("Test Suites: ").or(line.strip_prefix("Test Files  "))?;
+    let separator = if counts.contains('|') { '|' } else { ',' };
+    Some(sum(counts, separator, &["failed"]).unwrap_or(0))
+}
+
+/// `Passed: 2`, `succeeded: 2`, `failed: 1`, `Skipped: 1`
+fn labelled(line: &str, _: u64) -> Option<Counts> {
+    let (label, count) = line.split_once(':')?;
+    let count = count.trim().parse().ok()?;
+    match label.to_ascii_lowercase().as_str() {
+        "passed" | "succeeded" => Some(Counts::new(count, 0)),
+        "failed" => Some(Counts::new(count, count)),
+        "skipped" => Some(Counts::default().with_skipped(count)),
+        _ => None,
+    }
+}
+
+/// `tests      2      2      1      1        0`
+fn cunit(line: &str, _: u64) -> Option<Counts> {
+    let mut cells = line.strip_prefix("tests ")?.split_whitespace().map(|cell| cell.parse::<u64>().ok());
+    let (_total, ran, _passed, failed) = (cells.next()??, cells.next()??, cells.next()??, cells.next()??);
+    Some(Counts::new(ran, failed))
+}
+
+/// `Test Suite 'All tests' passed at 2024-05-01 10:00:00.004.`
+fn xctest_header(line: &str) -> Option<u64> {
+    let rest = line.strip_prefix("Test Suite 'All tests' ").or(line.strip_prefix("Test Suite 'Selected tests' "))?;
+    ["passed at ", "failed at "].iter().any(|outcome| rest.starts_with(outcome)).then_some(0)
+}
+
+/// `Executed 3 tests, with 1 test skipped and 1 failure (0 unexpected) in 0.004 (0.005) seconds`
+fn xctest(line: &str, _: u64) -> Option<Counts> {
+    let (ran, rest) = number(line.strip_prefix("Executed ")?)?;
+    let (_, rest) = rest.split_once(", with ")?;
+    let counts = rest.replace(" and ", ", ");
+    let skipped = sum(&counts, ',', &["test", "tests"]).unwrap_or(0);
+    let failed = sum(&counts, ',', &["failure", "failures"])?;
+    Some(Counts::new(ran.saturating_sub(skipped), failed).with_skipped(skipped))
+}
+
+/// The first row of a table of Julia has each column: `sums          |    2     1      3  0.1s`
+fn julia(columns: &[String], line: &str) -> Option<Counts> {
+    let (_, cells) = line.rsplit_once('|')?;
+    let cells: Vec<&str> = cells.split_whitespace().collect();
+    let cell = |name: &str| columns.iter().zip(&cells).find(|(column, _)| *column == name)?.1.parse::<u64>().ok();
+    let [passed, failed, errors, broken] = ["Pass", "Fail", "Error", "Broken"].map(|name| cell(name).unwrap_or(0));
+    let failed = failed.saturating_add(errors);
+    Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(broken))
+}
+
+/// `3 tests, 1 passed, 1 failed, 1 skipped`
+fn robot(line: &str) -> Option<Counts> {
+    let (_, rest) = number(line)?;
+    let counts = rest.strip_prefix("tests, ").or(rest.strip_prefix("test, "))?;
+    let (passed, failed) = (sum(counts, ',', &["passed"])?, sum(counts, ',', &["failed"])?);
+    let skipped = sum(counts, ',', &["skipped"]).unwrap_or(0);
+    Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
+}
+
+/// Whether a task of Gradle that runs tests had any: `> Task :test`, `> Task :app:test NO-SOURCE`. `None` of other lines.
+pub(super) fn gradle_task(line: &str) -> Option<bool> {
+    let (path, outcome) = line.strip_prefix("> Task :")?.split_once(' ').unwrap_or((&line["> Task :".len()..], ""));
+    let name = path.rsplit(':').next()?;
+    let is_test = (name.starts_with("test") && name != "testClasses") || name.ends_with("Test");
+    (is_test && outcome != "SKIPPED").then_some(outcome != "NO-SOURCE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_gradle_that_run_tests_are_told_from_others() {
+        for (line, has_tests) in [
+            ("> Task :test", Some(true)),
+            ("> Task :app:testDebugUnitTest UP-TO-DATE", Some(true)),
+            ("> Task :test NO-SOURCE", Some(false)),
+            ("> Task :app:integrationTest NO-SOURCE", Some(false)),
+            ("> Task :test SKIPPED", None),
+            ("> Task :compileTestJava NO-SOURCE", None),
+            ("> Task :testClasses UP-TO-DATE", None),
+            ("> Task :processTestResources NO-SOURCE", None),
+        ] {
+            assert_eq!(gradle_task(line), has_tests, "{line}");
+        }
+    }
+}

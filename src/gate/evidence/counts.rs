@@ -1,0 +1,86 @@
+//! The counts of a summary, and how they are read from its words. Pure.
+
+/// The tests that one line of a summary counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Tests that ran.
+    pub(super) ran: u64,
+    /// The tests among them that failed.
+    pub(super) failed: u64,
+    /// Further tests that were skipped.
+    pub(super) skipped: u64,
+    pub(super) place: Place,
+}
+
+/// The place of a line in a summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The first line, unless it counts no test that ran.
+    #[default]
+    Usual,
+    /// The first line, also if it counts no test.
+    First,
+    /// A further line.
+    Next,
+    /// The whole summary of one of several programs: a build tool prints it, so another one does not replace it.
+    Program,
+}
+
+impl Counts {
+    /// Tests that ran, and how many of them failed.
+    pub(super) fn new(ran: u64, failed: u64) -> Self {
+        Self { ran, failed, ..Self::default() }
+    }
+
+    pub(super) fn with_skipped(self, skipped: u64) -> Self {
+        Self { skipped, ..self }
+    }
+
+    pub(super) fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Adds the counts of another line or document.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            ran: self.ran.saturating_add(other.ran),
+            failed: self.failed.saturating_add(other.failed),
+            skipped: self.skipped.saturating_add(other.skipped),
+            place: self.place,
+        }
+    }
+}
+
+/// The words before which runners put the number of what failed.
+pub(super) const FAILING: &[&str] = &["failed", "error", "errors", "failing", "failure", "failures", "timed"];
+
+/// Returns the sum of the counts before these words, and of those that failed. Where only tests that
+/// did not run are counted, that is 0.
+pub(super) fn with_failed(counts: &str, separator: char, words: &[&str], not_run: &[&str]) -> Option<(u64, u64)> {
+    let ran = sum(counts, separator, words).or_else(|| sum(counts, separator, not_run).map(|_| 0))?;
+    Some((ran, sum(counts, separator, FAILING).unwrap_or(0)))
+}
+
+/// The sum of the counts before these words; `None` where not one stands there.
+pub(super) fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
+    let count = |part: &str| {
+        let mut parts = part.split_whitespace();
+        let (count, word) = (parts.next()?.parse::<u64>().ok()?, parts.next()?);
+        words.contains(&word).then_some(count)
+    };
+    counts.split(separator).filter_map(count).reduce(u64::saturating_add)
+}
+
+/// The count after a label: `Failed: 1`, `Failed 1`.
+pub(super) fn after(counts: &str, label: &str) -> Option<u64> {
+    counts.split([',', '|', '.']).find_map(|part| {
+        let rest = part.trim().strip_prefix(label)?;
+        rest.strip_prefix(':').unwrap_or(rest).strip_prefix(' ')?.trim().parse().ok()
+    })
+}
+
+/// The number with which a text begins, and the rest after one blank.
+pub(super) fn number(text: &str) -> Option<(u64, &str)> {
+    let (count, rest) = text.split_once(' ')?;
+    Some((count.parse().ok()?, rest))
+}
