@@ -25,7 +25,7 @@ use crate::process;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, StepStatus};
 use crate::workspace::trees::text_path;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -47,10 +47,8 @@ pub(super) struct Base {
     /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
-    /// Lanes that see every failure that is planted, and not only some of them.
-    pub(super) see_all: BTreeSet<String>,
-    /// Lanes that see at least one failure that is planted. Where the checks fail, a lane may see none.
-    pub(super) see_any: BTreeSet<String>,
+    /// The planted failures that each lane sees or misses. Where the checks fail, a lane may see none.
+    pub(super) sights: BTreeMap<String, BTreeMap<String, bool>>,
     /// Protected data that its own steps write and leave as it was, and folders of protected files that they move or close, or whose times they
     /// set.
     pub(super) restless: BTreeSet<String>,
@@ -205,8 +203,7 @@ pub(super) async fn judge(
         steps: Vec::new(),
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
-        see_all: BTreeSet::new(),
-        see_any: BTreeSet::new(),
+        sights: BTreeMap::new(),
         restless: BTreeSet::new(),
         folder: making.clone(),
     };
@@ -223,17 +220,15 @@ pub(super) async fn judge(
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        let seen = planted::seen(gate, site, lane, tree, caches.as_ref().into(), logs, stop).await?;
-        // Where steps fail anyway, only a failure with a name was seen.
-        let is_told_apart = base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name);
-        if seen != Seen::None && is_told_apart {
-            base.see_any.insert(lane.name.clone());
+        let ready = caches.as_ref().into();
+        let sight = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sight(logs).await?;
+        // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+        if base.ruling == Ruling::Passed && sight.share(None) == Seen::None {
+            return Err(BaseFault::Unseen(lane.name.clone()));
         }
-        match seen {
-            Seen::All => drop(base.see_all.insert(lane.name.clone())),
-            // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
-            Seen::None if base.ruling == Ruling::Passed => return Err(BaseFault::Unseen(lane.name.clone())),
-            Seen::None | Seen::Some => {}
+        // Where steps fail anyway, only a failure with a name was seen.
+        if base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name) {
+            base.sights.insert(lane.name.clone(), sight.by_key());
         }
     }
     keep::keep(base, gate, site)

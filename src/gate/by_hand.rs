@@ -113,9 +113,13 @@ impl Entered<'_> {
         }
         room.close().await;
         let logs = site.logs.join("canary");
-        if planted::seen(gate, site, &lane, gate.base(), caches.as_ref().into(), logs, stop).await? == Seen::None {
-            doubts.push("it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run"
-                .to_owned());
+        let ready = caches.as_ref().into();
+        let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
+        let sight = run.sight(logs).await?;
+        match sight.share(None) {
+            Seen::None => doubts.push("it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run".to_owned()),
+            Seen::Some => doubts.push(format!("it did not see all of the failing tests that were planted (missed: {})", sight.missed(None).join("; "))),
+            Seen::All => {}
         }
         Ok(doubts)
     }

@@ -5,6 +5,7 @@
 //! failure that must be seen, and hold-out lanes.
 
 mod again;
+mod canaries;
 mod early;
 mod ready;
 mod settle;
@@ -19,7 +20,7 @@ use super::install::Installation;
 use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
-use super::{Gate, Site, feedback, logs, planted};
+use super::{Gate, Site, feedback, logs};
 use crate::causes::chain;
 use crate::duration::milliseconds;
 use crate::id::TreeId;
@@ -194,29 +195,6 @@ impl Sitting<'_> {
         Ok(base.evidence.ran())
     }
 
-    /// Runs a lane once more with planted failures: it must see one, and all of them where it did on the base.
-    async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
-        let ready = self.ready(lane, tree, record).await?;
-        let logs = self.logs(&format!("{}-canary", lane.name));
-        let seen = planted::seen(self.gate, self.site, lane, tree, ready.borrowed(), logs, self.stop).await?;
-        let base = self.gate.judged.get();
-        let saw_all = base.is_some_and(|base| base.see_all.contains(&lane.name));
-        let saw_any = base.is_some_and(|base| base.see_any.contains(&lane.name));
-        let what = match seen {
-            Seen::All => return Ok(()),
-            Seen::Some if !saw_all => return Ok(()),
-            Seen::None if self.is_base => return Err(BaseFault::Unseen(lane.name.clone()).into()),
-            Seen::Some => "all of the failing tests that were planted, and on the base it did",
-            Seen::None => "a failing test that was planted",
-        };
-        let why = if saw_any {
-            "its tests are silenced"
-        } else {
-            "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run"
-        };
-        Err(self.fell_short(record, &format!("lane `{}` did not see {what}: {why}", lane.name)))
-    }
-
     /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
     async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         for lane in &self.gate.held_out {
@@ -237,8 +215,8 @@ impl Sitting<'_> {
                 }
             }
             let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
-            let seen = planted::seen(self.gate, self.site, lane, tree, ready.borrowed(), logs, self.stop).await?;
-            if seen == Seen::None {
+            let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
+            if sight.share(None) != Seen::All {
                 return Err(self.held_out_failed(record));
             }
         }

@@ -1,16 +1,16 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
-use super::base::Caches;
-use super::canary::{self, Places, Plant, Seen, says_failed};
+use super::base::{Base, Caches};
+use super::canary::{self, Bed, Places, Plant, Sight, says_failed};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
 use super::logs::{has_line, says};
 use super::{Gate, Site, feedback};
 use crate::id::TreeId;
-use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::LaneRuling;
+use crate::lane::{Canary, Lane, RoomKind};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::process;
 use crate::store;
-use crate::verdict::StepReport;
+use crate::verdict::{Ruling, StepReport};
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The largest file that is read to find a place for a canary, in bytes.
 const READ: u64 = 1024 * 1024;
+/// The most rooms in which failures are planted where nothing is known of the base.
+const ROUNDS: usize = 3;
 
 /// Whether a lane sees failures cannot be told.
 #[derive(Debug, thiserror::Error)]
@@ -68,75 +70,115 @@ impl<'a> From<Option<&'a Caches>> for Ready<'a> {
     }
 }
 
-/// Which failures a lane sees on this tree that are planted there. All, of a lane without a canary.
-///
-/// # Errors
-/// [`CanaryFault`].
-pub(super) async fn seen(
-    gate: &Gate,
-    site: &Site,
-    lane: &Lane,
-    tree: &TreeId,
-    ready: Ready<'_>,
-    logs: PathBuf,
-    stop: &CancellationToken,
-) -> Result<Seen, CanaryFault> {
-    let plants = plants(gate, site, lane, stop).await?;
-    if plants.is_empty() {
-        return Ok(Seen::All);
-    }
-    if lane.room == RoomKind::InPlace {
-        return Err(CanaryFault::InPlace(lane.name.clone()));
-    }
-    // As in the room that it judged in, or what is judged could tell the two apart.
-    let kept = gate.kept(site, lane, tree, stop).await?;
-    let files = plants.iter().map(|plant| (plant.path.as_str(), plant.text.as_str()));
-    let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
-    let Ready { caches, dependencies } = ready;
-    let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
-    let room = CleanRoom::make(site, wanted, stop).await?;
-    let all = Lane { fail_fast: false, ..room.lane(lane) };
-    let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
-    room.close().await;
-    match outcome.ruling {
-        LaneRuling::Passed | LaneRuling::Failed => {}
-        LaneRuling::Cancelled => return Err(CanaryFault::Stopped),
-        LaneRuling::Errored => {
-            let why = feedback::could_not_run(&outcome.steps);
-            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why });
-        }
-        LaneRuling::NothingRan => {
-            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why: "nothing ran".into() });
-        }
-    }
-    let looked = tokio::task::spawn_blocking(move || {
-        let names_it = |step: &StepReport, plant: &Plant| {
-            let log = step.log.as_deref().map(Path::new);
-            log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, &plant.name)))
-        };
-        let is_seen = |plant: &Plant| {
-            outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step, plant)))
-        };
-        Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>())
-    });
-    looked
-        .await
-        .map_err(|_| CanaryFault::CannotRun { lane: lane.name.clone(), why: "reading its logs panicked".into() })
+/// A lane that is asked what it sees of failures that are planted in a tree.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CanaryRun<'a> {
+    pub(super) gate: &'a Gate,
+    pub(super) site: &'a Site,
+    pub(super) lane: &'a Lane,
+    pub(super) tree: &'a TreeId,
+    /// What is known of the base. What the lane misses on a base that passes is not planted.
+    pub(super) base: Option<&'a Base>,
+    pub(super) ready: Ready<'a>,
+    pub(super) stop: &'a CancellationToken,
 }
 
-async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Vec<Plant>, CanaryFault> {
-    let Some(canary) = &lane.canary else { return Ok(Vec::new()) };
-    let (trees, base) = (&site.trees, gate.base());
-    let paths = trees.paths(base, stop).await?;
-    let places = Places::choose(canary, &paths);
-    let mut texts = BTreeMap::new();
-    for path in places.read() {
-        let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
-        texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
+impl CanaryRun<'_> {
+    /// Which of the planted failures the lane sees. One that fails can hide others: `cargo test` stops behind the first program with a
+    /// failure. So what was not seen is planted again, as long as that shows more.
+    ///
+    /// # Errors
+    /// [`CanaryFault`].
+    pub(super) async fn sight(self, logs: PathBuf) -> Result<Sight, CanaryFault> {
+        let lane = self.lane;
+        let beds = self.beds().await?;
+        let known = self.base.and_then(|base| base.sights.get(&lane.name));
+        let is_open = |plant: &&Plant| {
+            let is_missed = known.is_some_and(|known| known.get(&plant.key) == Some(&false));
+            !(is_missed && self.base.is_some_and(|base| base.ruling == Ruling::Passed))
+        };
+        let plants: Vec<Plant> = beds.iter().flat_map(Bed::plants).filter(is_open).cloned().collect();
+        let rounds = if known.is_some_and(|known| known.values().any(|seen| *seen)) { plants.len() } else { ROUNDS };
+        let mut sight = Sight::new(plants);
+        for round in 1.. {
+            let left = sight.unseen();
+            if left.is_empty() {
+                break;
+            }
+            if lane.room == RoomKind::InPlace {
+                return Err(CanaryFault::InPlace(lane.name.clone()));
+            }
+            let is_left = |plant: &Plant| left.iter().any(|left| left.key == plant.key);
+            let files: Vec<(&str, String)> =
+                beds.iter().filter_map(|bed| Some((bed.path.as_str(), bed.text(is_left)?))).collect();
+            let logs = if round == 1 { logs.clone() } else { logs.with_added_extension(round.to_string()) };
+            let outcome = self.run(&files, logs).await?;
+            let seen_of = move || left.iter().filter(|plant| is_in(&outcome, plant)).map(|it| it.key.clone()).collect();
+            let looked = tokio::task::spawn_blocking(seen_of).await;
+            if !sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?) {
+                break;
+            }
+            if round >= rounds {
+                sight.cut();
+                break;
+            }
+        }
+        Ok(sight)
     }
-    let has = |path: &str| paths.iter().any(|own| own == path);
-    let plants = canary::plant(canary, &places, word, |path| texts.get(path).cloned(), has);
-    plants.map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+
+    /// Runs the lane in a room of its own, with these files among those of the tree.
+    async fn run(self, files: &[(&str, String)], logs: PathBuf) -> Result<LaneOutcome, CanaryFault> {
+        let Self { gate, site, lane, tree, ready: Ready { caches, dependencies }, stop, .. } = self;
+        // As in the room that it judged in, or what is judged could tell the two apart.
+        let kept = gate.kept(site, lane, tree, stop).await?;
+        let files = files.iter().map(|(path, text)| (*path, text.as_str()));
+        let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
+        let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
+        let room = CleanRoom::make(site, wanted, stop).await?;
+        let all = Lane { fail_fast: false, ..room.lane(lane) };
+        let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
+        room.close().await;
+        match outcome.ruling {
+            LaneRuling::Passed | LaneRuling::Failed => Ok(outcome),
+            LaneRuling::Cancelled => Err(CanaryFault::Stopped),
+            LaneRuling::Errored => Err(self.cannot_run(&feedback::could_not_run(&outcome.steps))),
+            LaneRuling::NothingRan => Err(self.cannot_run("nothing ran")),
+        }
+    }
+
+    async fn beds(self) -> Result<Vec<Bed>, CanaryFault> {
+        let Some(canary) = &self.lane.canary else { return Ok(Vec::new()) };
+        let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
+        let paths = trees.paths(base, stop).await?;
+        let mut places = Places::choose(canary, &paths);
+        if *canary == Canary::CargoTest {
+            let changed = trees.changes(base, tree, stop).await?;
+            let is_changed = |path: &str| changed.iter().any(|change| change.path == path);
+            places.look_inside(&trees.paths(tree, stop).await?, is_changed);
+        }
+        let mut texts = BTreeMap::new();
+        let likes = places.likes().map(|path| (base, path));
+        for (tree, path) in likes.chain(places.units().map(|path| (tree, path))) {
+            let bytes = trees.read(tree, path, READ, stop).await?.unwrap_or_default();
+            texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
+        }
+        let has = |path: &str| paths.iter().any(|own| own == path);
+        canary::plant(canary, &places, word, &texts, has)
+            .map_err(|why| CanaryFault::NoPlace { lane: self.lane.name.clone(), why })
+    }
+
+    fn cannot_run(self, why: &str) -> CanaryFault {
+        CanaryFault::CannotRun { lane: self.lane.name.clone(), why: why.into() }
+    }
+}
+
+/// Whether a step has seen what was planted. Blocks.
+fn is_in(outcome: &LaneOutcome, plant: &Plant) -> bool {
+    let names_it = |step: &StepReport| {
+        let log = step.log.as_deref().map(Path::new);
+        log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, plant)))
+    };
+    outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step)))
 }
 
 /// A word that nobody has written yet, and that looks like any other.

@@ -324,6 +324,8 @@ async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that
     assert_eq!(verdict.ruling, Ruling::Failed);
     let both = "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
     assert!(verdict.feedback.contains(both), "{}", verdict.feedback);
+    let untold = "on the base, whose checks fail, it cannot be told whether the lane ever does";
+    assert!(verdict.feedback.contains(untold), "{}", verdict.feedback);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::gate::{Gate, Site, digest_of};
 use crate::lane::Lane;
 use crate::store;
 use crate::verdict::{Ruling, StepReport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,8 +50,7 @@ pub(in crate::gate) fn remember(
         steps: steps.to_vec(),
         failing,
         evidence,
-        see_all: BTreeSet::new(),
-        see_any: BTreeSet::new(),
+        sights: BTreeMap::new(),
         restless: BTreeSet::new(),
         line: line(gate, site),
         generation: 0,

@@ -1,0 +1,138 @@
+//! The places in which failing tests are planted.
+
+use crate::gate::names::name_of;
+use crate::lane::Canary;
+use std::collections::BTreeMap;
+
+/// The most places in which one is planted: those nearest to the root.
+const MOST_PLACES: usize = 16;
+/// The most files of one place that planted tests are made like.
+const MOST_LIKES: usize = 32;
+/// The most source files of Rust that are looked at for tests inside.
+const MOST_UNITS: usize = 32;
+
+/// Places in which tests are planted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::gate) struct Places {
+    /// Folders, each with the files of the base that its tests are made like.
+    pub(super) folders: Vec<(String, Vec<String>)>,
+    /// Source files of the work that may have tests inside.
+    pub(super) units: Vec<String>,
+}
+
+impl Places {
+    /// Chooses from the paths of the base: each folder that has tests, or package.
+    pub(in crate::gate) fn choose(canary: &Canary, paths: &[String]) -> Self {
+        let of = |is_test: &dyn Fn(&str) -> bool| Self { folders: folders(paths, is_test), units: Vec::new() };
+        match canary {
+            Canary::Pytest => of(&is_python_test).or_root(),
+            Canary::NodeTest | Canary::Jest => of(&is_script_test).or_root(),
+            Canary::CargoTest => {
+                let mut places = of(&|path| name_of(path) == "Cargo.toml");
+                for (folder, likes) in &mut places.folders {
+                    let tests = format!("{folder}tests/");
+                    let is_program = |path: &&String| {
+                        path.strip_prefix(&tests).is_some_and(|name| name.ends_with(".rs") && !name.contains('/'))
+                    };
+                    likes.extend(paths.iter().filter(is_program).take(MOST_LIKES).cloned());
+                }
+                places
+            }
+            Canary::GoTest => {
+                let is_built = |path: &str| !path.split('/').any(|part| part == "testdata" || part == "vendor");
+                let mut places = of(&|path| path.ends_with("_test.go") && is_built(path));
+                if places.folders.is_empty() {
+                    places = of(&|path| path.ends_with(".go") && is_built(path));
+                    places.folders.truncate(1);
+                    places.folders.iter_mut().for_each(|(_, likes)| likes.truncate(1));
+                }
+                places
+            }
+            Canary::Junit => of(&is_java_test),
+            Canary::CppTest => {
+                let mut files: Vec<&String> = paths.iter().filter(|path| is_cpp_test(path)).collect();
+                files.sort_by_key(|path| (path.matches('/').count(), *path));
+                files.truncate(MOST_PLACES);
+                let folders = files.into_iter().map(|path| (folder_of(path).to_owned(), vec![path.clone()])).collect();
+                Self { folders, units: Vec::new() }
+            }
+            Canary::File { .. } => Self::default(),
+        }
+    }
+
+    /// Adds the source files of Rust that may have tests inside, from the paths of the work: those that it has changed first.
+    pub(in crate::gate) fn look_inside(&mut self, paths: &[String], is_changed: impl Fn(&str) -> bool) {
+        const NO_UNITS: [&str; 5] = ["tests", "benches", "examples", "target", "fixtures"];
+        let is_unit = |path: &&String| {
+            path.ends_with(".rs")
+                && name_of(path) != "build.rs"
+                && !folder_of(path).split('/').any(|part| NO_UNITS.contains(&part))
+                && self.folders.iter().any(|(folder, _)| path.starts_with(folder.as_str()))
+        };
+        let mut units: Vec<&String> = paths.iter().filter(is_unit).collect();
+        units.sort_by_key(|path| (!is_changed(path), path.matches('/').count(), *path));
+        self.units = units.into_iter().take(MOST_UNITS).cloned().collect();
+    }
+
+    /// The files of the base that planted tests are made like.
+    pub(in crate::gate) fn likes(&self) -> impl Iterator<Item = &String> {
+        self.folders.iter().flat_map(|(_, likes)| likes)
+    }
+
+    /// The files of the work that planted tests are added to.
+    pub(in crate::gate) fn units(&self) -> impl Iterator<Item = &String> {
+        self.units.iter()
+    }
+
+    fn or_root(mut self) -> Self {
+        if self.folders.is_empty() {
+            self.folders.push((String::new(), Vec::new()));
+        }
+        self
+    }
+}
+
+fn is_python_test(path: &str) -> bool {
+    let name = name_of(path);
+    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py"))
+}
+
+fn is_script_test(path: &str) -> bool {
+    let stem = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
+    let stem = stem.iter().find_map(|ending| name_of(path).strip_suffix(ending)?.strip_suffix('.'));
+    stem.is_some_and(|stem| {
+        stem.ends_with(".test") || stem.ends_with(".spec") || stem.ends_with("_test") || stem == "test"
+    })
+}
+
+fn is_java_test(path: &str) -> bool {
+    let stem = name_of(path).strip_suffix(".java");
+    stem.is_some_and(|stem| {
+        stem.starts_with("Test") || ["Test", "Tests", "TestCase"].iter().any(|end| stem.ends_with(end))
+    })
+}
+
+fn is_cpp_test(path: &str) -> bool {
+    let Some((stem, "cpp" | "cc" | "cxx")) = path.rsplit_once('.') else { return false };
+    let is_named = |part: &str| part.to_ascii_lowercase().contains("test");
+    let is_below = |part: &str| ["test", "tests", "unittest", "unittests"].contains(&part);
+    is_named(name_of(stem)) || folder_of(path).split('/').any(is_below)
+}
+
+/// The folders, each with a `/` at its end and the first such files in it, those nearest to the root
+/// first.
+fn folders(paths: &[String], is_one: &dyn Fn(&str) -> bool) -> Vec<(String, Vec<String>)> {
+    let mut found: BTreeMap<(usize, &str), Vec<String>> = BTreeMap::new();
+    for path in paths.iter().filter(|path| is_one(path)) {
+        found.entry((path.matches('/').count(), folder_of(path))).or_default().push(path.clone());
+    }
+    let first = |mut likes: Vec<String>| {
+        likes.truncate(MOST_LIKES);
+        likes
+    };
+    found.into_iter().map(|((_, folder), likes)| (folder.to_owned(), first(likes))).take(MOST_PLACES).collect()
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rfind('/').map_or("", |end| &path[..=end])
+}

@@ -1,0 +1,147 @@
+//! Tests of what is planted where.
+
+use super::*;
+
+fn beds(canary: &Canary, paths: &[&str]) -> Result<Vec<Bed>, String> {
+    let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    let text = |path: &str| match path.rsplit('.').next() {
+        Some("go") => "// about\npackage calc // why\n",
+        Some("toml") if path != "Cargo.toml" => "[package]\nname = \"a\"\n",
+        Some("cpp") => "#include <gtest/gtest.h>\n",
+        Some("rs") if path.ends_with("inside.rs") => "#[cfg(test)]\nmod tests {\n}\n",
+        _ => "",
+    };
+    let texts = paths.iter().map(|path| (path.clone(), text(path).to_owned())).collect();
+    let mut number = 0;
+    let word = || {
+        number += 1;
+        format!("word{number}.")
+    };
+    let mut places = Places::choose(canary, &paths);
+    if *canary == Canary::CargoTest {
+        places.look_inside(&paths, |path| path.contains("changed"));
+    }
+    plant(canary, &places, word, &texts, |path| paths.iter().any(|own| own == path))
+}
+
+#[test]
+fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other() {
+    for (canary, paths, places) in [
+        (
+            Canary::Pytest,
+            &["a.py", "tests/unit/test_b.py", "tests/test_a.py"][..],
+            &["tests/test_W.py", "tests/unit/test_W.py"][..],
+        ),
+        (Canary::Pytest, &["a.py"], &["test_W.py"]),
+        (
+            Canary::CargoTest,
+            &["Cargo.toml", "crates/b/Cargo.toml", "crates/a/Cargo.toml"],
+            &["crates/a/tests/W.rs", "crates/b/tests/W.rs"],
+        ),
+        (Canary::CargoTest, &["a/Cargo.toml", "a/src/inside.rs", "a/src/b.rs"], &["a/src/inside.rs"]),
+        (Canary::CargoTest, &["a/Cargo.toml", "a/src/inside.rs", "a/tests/b.rs"], &["a/tests/W.rs", "a/src/inside.rs"]),
+        (
+            Canary::GoTest,
+            &["main.go", "calc/calc_test.go", "sum/sum_test.go", "sum/testdata/x_test.go"],
+            &["calc/W_test.go", "sum/W_test.go"],
+        ),
+        (Canary::NodeTest, &["js/sum.test.js", "js/sum.js", "js/b.spec.mjs"], &["js/W.spec.mjs", "js/W.test.js"]),
+        (Canary::NodeTest, &["sum.js"], &["W.test.mjs"]),
+        (Canary::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], &["src/W.spec.tsx"]),
+        (
+            Canary::Junit,
+            &["src/main/java/a/Calc.java", "src/test/java/a/CalcTest.java"],
+            &["src/test/java/a/WTest.java"],
+        ),
+        (Canary::CppTest, &["src/calc.cpp", "tests/calc.cpp"], &["tests/calc.cpp"]),
+    ] {
+        let planted = beds(&canary, paths).unwrap();
+        let without_word = |path: &str| {
+            let path = path.replace("Word", "word");
+            let Some((before, rest)) = path.split_once("word") else { return path };
+            format!("{before}W{}", rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).replacen('.', "", 1))
+        };
+        let mut at: Vec<String> = planted.iter().map(|bed| without_word(&bed.path)).collect();
+        at.sort_by_key(|path| places.iter().position(|place| place == path));
+        assert_eq!(at, places, "{paths:?}");
+        let keys: std::collections::BTreeSet<&str> =
+            planted.iter().flat_map(Bed::plants).map(|plant| plant.key.as_str()).collect();
+        assert_eq!(keys.len(), planted.iter().flat_map(Bed::plants).count(), "each is known by its key");
+    }
+    for (canary, paths, said) in [
+        (Canary::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml of a package"),
+        (Canary::GoTest, &["a.c"], "the base does not have a Go file"),
+        (Canary::Junit, &["A.java"], "the base does not have a test class of JUnit or TestNG"),
+        (Canary::CppTest, &["tests/a.cc"], "the base does not have a file of tests for GoogleTest, Catch2 or doctest"),
+    ] {
+        assert_eq!(beds(&canary, paths).unwrap_err(), said);
+    }
+}
+
+#[test]
+fn source_files_that_the_work_has_changed_are_the_first_to_be_looked_into() {
+    let paths: Vec<String> = (0..40).map(|number| format!("src/a{number}.rs")).collect();
+    let all = [&["Cargo.toml".to_owned(), "src/deep/er/changed.rs".into(), "build.rs".into()], &paths[..]].concat();
+    let mut places = Places::choose(&Canary::CargoTest, &all);
+    places.look_inside(&all, |path| path.contains("changed"));
+    let units: Vec<&String> = places.units().collect();
+    assert_eq!((units.len(), units[0].as_str()), (32, "src/deep/er/changed.rs"));
+    assert!(!units.iter().any(|unit| *unit == "build.rs"));
+}
+
+#[test]
+fn it_is_seen_by_a_step_that_fails_and_names_it() {
+    let own = |text: &str| {
+        let canary = Canary::File { file: "cases/own.in".into(), text: text.into(), run: Some("test".into()) };
+        beds(&canary, &[]).unwrap().remove(0)
+    };
+    let any = own("x");
+    assert_eq!((any.path.as_str(), any.text(|_| true).unwrap().as_str()), ("cases/own.in", "x\n"));
+    assert_eq!(any.text(|_| false), None);
+    let any = any.plants().next().unwrap();
+    for (step, status, says, seen) in [
+        ("test", StepStatus::Failed, false, true),
+        ("lint", StepStatus::Failed, true, false),
+        ("test", StepStatus::Passed, true, false),
+        ("test", StepStatus::Errored, true, false),
+    ] {
+        assert_eq!(is_seen(any, step, status, || says), seen, "{step} {status:?}");
+    }
+    let named = own("echo {mark}");
+    assert_eq!(named.text(|_| true).unwrap(), "echo word1.\n");
+    let named = named.plants().next().unwrap();
+    assert_eq!(named.mark, "word1.");
+    assert!(is_seen(named, "test", StepStatus::Failed, || true));
+    assert!(!is_seen(named, "test", StepStatus::Failed, || false), "it failed for something else");
+}
+
+#[test]
+fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
+    let bed = beds(&Canary::GoTest, &["a/a_test.go", "b/b_test.go"]).unwrap();
+    let mut plants: Vec<Plant> = bed.iter().flat_map(Bed::plants).cloned().collect();
+    plants.push(Plant { key: "more".into(), ..plants[0].clone() });
+    let [a, b, more] = [0, 1, 2].map(|at| plants[at].key.clone());
+    let sight = |seen: &[&String]| {
+        let mut sight = Sight::new(plants.clone());
+        let again = sight.add(seen.iter().map(|key| (*key).clone()).collect());
+        (sight, again)
+    };
+    let base = |seen: bool| BTreeMap::from([(a.clone(), true), (b.clone(), seen)]);
+    let cases: [(&[&String], Option<BTreeMap<String, bool>>, Seen); 6] = [
+        (&[], None, Seen::None),
+        (&[&a, &b, &more], None, Seen::All),
+        (&[&a, &more], None, Seen::All),
+        (&[&a, &more], Some(base(false)), Seen::All),
+        (&[&a, &more], Some(base(true)), Seen::Some),
+        (&[&a, &b], None, Seen::Some),
+    ];
+    for (seen, base, share) in cases {
+        assert_eq!(sight(seen).0.share(base.as_ref()), share, "{seen:?} {base:?}");
+    }
+    assert!(sight(&[&a]).1, "what was not seen may have been hidden by what was");
+    assert!(!sight(&[]).1 && !sight(&[&a, &b, &more]).1);
+    let (mut cut, _) = sight(&[&a, &b]);
+    cut.cut();
+    assert_eq!(cut.share(None), Seen::All, "it was not asked often enough");
+    assert_eq!(Sight::default().share(None), Seen::All);
+}

@@ -1,0 +1,94 @@
+//! Planted tests for GoogleTest, Catch2 and doctest.
+
+use super::{Draft, Group, tokens, used};
+use std::collections::BTreeSet;
+
+/// GoogleTest's assertions behind `EXPECT_` and `ASSERT_`, each with a use that fails.
+#[rustfmt::skip]
+const GOOGLE: [(&str, &str); 16] = [
+    ("EQ", "(1, 2)"), ("NE", "(1, 1)"), ("LT", "(2, 1)"), ("LE", "(2, 1)"), ("GT", "(1, 2)"), ("GE", "(1, 2)"),
+    ("TRUE", "(false)"), ("FALSE", "(true)"), ("STREQ", "(\"{mark}\", \"\")"), ("STRNE", "(\"{mark}\", \"{mark}\")"),
+    ("STRCASEEQ", "(\"{mark}\", \"\")"), ("DOUBLE_EQ", "(1.0, 2.0)"), ("FLOAT_EQ", "(1.0f, 2.0f)"),
+    ("NEAR", "(1.0, 2.0, 0.1)"), ("NO_THROW", "(throw 1)"), ("ANY_THROW", "((void)0)"),
+];
+/// The assertions of Catch2 and doctest behind `REQUIRE` and `CHECK`, each with a use that fails.
+#[rustfmt::skip]
+const CATCH: [(&str, &str); 10] = [
+    ("", "(\"{mark}\"[0] == 0)"), ("_FALSE", "(\"{mark}\"[0] != 0)"), ("_EQ", "(\"{mark}\"[0], 0)"),
+    ("_NE", "(\"{mark}\"[0], \"{mark}\"[0])"), ("_LT", "(2, 1)"), ("_GT", "(1, 2)"), ("_LE", "(2, 1)"), ("_GE", "(1, 2)"),
+    ("_THROWS", "((void)\"{mark}\")"), ("_NOTHROW", "(throw 1)"),
+];
+
+/// The base's file with more tests, by the macros of its framework: a build names the files that it
+/// compiles, so a new file would not be one of them. They are behind the last test, because what it
+/// uses may be known there alone. `None` where the framework is not known.
+pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
+    let includes =
+        |name: &str| like.lines().any(|line| line.trim_start().starts_with("#include") && line.contains(name));
+    let (last, end) = last_test(like);
+    let (head, tail) = like.split_at(end);
+    let groups = if includes("gtest") || includes("gmock") {
+        google(last, &tokens(like))
+    } else if includes("catch") || includes("doctest") {
+        let tests = catch(&tokens(like));
+        vec![Group::new("TEST_CASE", tests)]
+    } else {
+        return None;
+    };
+    let is_closed = head.matches("#if").count() == head.matches("#endif").count();
+    is_closed.then(|| Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into() })
+}
+
+/// The line that begins the last test, and where the test ends.
+fn last_test(text: &str) -> (&str, usize) {
+    let (mut at, mut last, mut end) = (0, "", None);
+    for line in text.split_inclusive('\n') {
+        at += line.len();
+        if ["TEST", "SCENARIO", "TYPED_TEST"].iter().any(|begin| line.starts_with(begin)) {
+            (last, end) = (line, line.trim_end().ends_with('}').then_some(at));
+        } else if line.starts_with('}') && end.is_none() && !last.is_empty() {
+            end = Some(at);
+        }
+    }
+    (last, end.unwrap_or(text.len()))
+}
+
+/// Tests by themselves, and tests with the fixture of the last one.
+fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
+    let fixture = last.strip_prefix("TEST_F(").and_then(|last| last.split_once(',')).map(|(fixture, _)| fixture.trim());
+    let opening = |fixture: Option<&str>| match fixture {
+        Some(fixture) => format!("TEST_F({fixture}, {{name}})"),
+        None => "TEST({File}, {name})".to_owned(),
+    };
+    let test = |open: &str, form: String, body: String| (form, format!("{open} {{\n    {body};\n}}\n"));
+    let failure = |open: &str| test(open, "ADD_FAILURE".into(), "ADD_FAILURE() << \"{mark}\"".into());
+    let plain = opening(None);
+    let open = opening(fixture);
+    let mut tests = vec![failure(&open)];
+    for kind in ["EXPECT_", "ASSERT_"] {
+        let own: BTreeSet<&str> = names.iter().filter_map(|name| name.strip_prefix(kind)).collect();
+        let forms = used(&GOOGLE, &own).into_iter();
+        tests.extend(
+            forms.map(|(name, args)| {
+                test(&open, format!("{kind}{name}"), format!("{kind}{name}{args} << \"{{mark}}\""))
+            }),
+        );
+    }
+    if names.contains("FAIL") {
+        tests.push(test(&open, "FAIL".into(), "FAIL() << \"{mark}\"".into()));
+    }
+    let mut groups = vec![Group::new(fixture.unwrap_or("TEST"), tests)];
+    groups.extend(fixture.map(|_| Group::new("TEST", vec![failure(&plain)])));
+    groups
+}
+
+fn catch(names: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let test = |form: String, body: String| (form, format!("TEST_CASE(\"{{name}}\") {{\n    {body};\n}}\n"));
+    let mut tests = vec![test("FAIL".into(), "FAIL(\"{mark}\")".into())];
+    for kind in ["REQUIRE", "CHECK"] {
+        let own: BTreeSet<&str> = names.iter().filter_map(|name| name.strip_prefix(kind)).collect();
+        let forms = used(&CATCH, &own).into_iter();
+        tests.extend(forms.map(|(name, args)| test(format!("{kind}{name}"), format!("{kind}{name}{args}"))));
+    }
+    tests
+}

@@ -1,0 +1,101 @@
+//! Planted tests for `cargo test`.
+
+use super::{Draft, Group, tokens, used};
+use std::collections::BTreeSet;
+use toml::Spanned;
+use toml::de::DeTable;
+
+/// Macros that make a test fail, each with a use that does.
+const MACROS: [(&str, &str); 7] = [
+    ("assert!", "(\"{mark}\".is_empty())"),
+    ("assert_eq!", "(\"{mark}\", \"\")"),
+    ("assert_ne!", "(\"{mark}\", \"{mark}\")"),
+    ("panic!", "(\"{mark}\")"),
+    ("unreachable!", "(\"{mark}\")"),
+    ("todo!", "(\"{mark}\")"),
+    ("unimplemented!", "(\"{mark}\")"),
+];
+/// What code cannot give another meaning.
+const PANIC: &str = "::std::panic!(\"{mark}\")";
+
+/// Returns tests whose program links the package's library, and ones that have its names as tests of
+/// the base do. `library` is empty for a package without one.
+pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &[(&str, &str)]) -> Draft {
+    let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
+    let (all, glob) = (all.join("\n"), format!("use {library}::"));
+    let takes_all = |line: &&str| line.starts_with(&glob) && line.contains('*') && line.ends_with(';');
+    let globs: BTreeSet<&str> = all.lines().filter(|line| !library.is_empty() && takes_all(line)).collect();
+    let globs: String = globs.iter().map(|line| format!("{line}\n")).collect();
+    let has_macros = !library.is_empty() && all.contains("#[macro_use]");
+    let head = match library {
+        "" => String::new(),
+        _ if has_macros => format!("#[macro_use]\nextern crate {library};"),
+        _ => format!("extern crate {library} as _;"),
+    };
+    let mut groups = vec![Group::new("test", vec![("panic".into(), rust_test(PANIC))])];
+    if has_macros || !globs.is_empty() {
+        let open = format!("mod {{file}} {{\n{globs}\n");
+        groups.push(Group { open, close: "}\n", ..Group::new("with names of the library", tests(&all)) });
+    }
+    let head = format!("#![allow(warnings)]\n\n{head}");
+    let like = format!("{folder}tests/");
+    Draft { path: format!("{like}{{file}}.rs"), like, head, groups, tail: String::new() }
+}
+
+/// Returns a source file of a package with more tests where its own are; `None` where it has none.
+pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
+    let at = module_end(text);
+    if at.is_none() && !text.contains("#[test]") {
+        return None;
+    }
+    let (head, tail) = text.split_at(at.unwrap_or(text.len()));
+    let mut tests = tests(text);
+    tests.insert(0, ("panic".into(), rust_test(PANIC)));
+    // Behind a module of tests in the middle of a file the new ones have a module of their own.
+    let is_inside = at.is_some() || !text.contains("#[cfg(test)]");
+    let (open, close) = if is_inside {
+        (String::new(), "")
+    } else {
+        ("#[cfg(test)]\n#[allow(warnings)]\nmod {file} {\nuse super::*;\n\n".to_owned(), "}\n")
+    };
+    let groups = vec![Group { open, close, ..Group::new("unit", tests) }];
+    Some(Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into() })
+}
+
+/// Where the body of a module of tests ends that ends the file.
+fn module_end(text: &str) -> Option<usize> {
+    let begin =
+        text.rfind("\n#[cfg(test)]\n").map(|at| at + 1).or_else(|| text.starts_with("#[cfg(test)]\n").then_some(0))?;
+    let module = &text[begin..];
+    let opens = module.lines().find(|line| !line.starts_with("#["))?;
+    if !opens.ends_with('{') || !opens.trim_start_matches("pub ").trim_start_matches("pub(crate) ").starts_with("mod ")
+    {
+        return None;
+    }
+    let end = begin + module.find("\n}")? + 1;
+    text[end..].trim().eq("}").then_some(end)
+}
+
+fn tests(text: &str) -> Vec<(String, String)> {
+    let names: BTreeSet<&str> = tokens(text).into_iter().map(|name| name.trim_start_matches('!')).collect();
+    let form = |(name, args): (&str, &str)| (name.to_owned(), rust_test(&format!("{name}{args}")));
+    let mut tests: Vec<(String, String)> = used(&MACROS, &names).into_iter().map(form).collect();
+    if text.contains("#[should_panic") {
+        tests.push(("should_panic".into(), "#[allow(warnings)]\n#[test]\n#[should_panic]\nfn {name}() {}\n".into()));
+    }
+    tests
+}
+
+fn rust_test(body: &str) -> String {
+    format!("#[allow(warnings)]\n#[test]\nfn {{name}}() {{\n    {body};\n}}\n")
+}
+
+/// The name of the package's library in Rust, from its `Cargo.toml`; empty where it has none.
+pub(in crate::gate::canary) fn library(manifest: &str, has_file: bool) -> String {
+    let table = DeTable::parse(manifest).map(Spanned::into_inner).unwrap_or_default();
+    let name_in = |key: &str| table.get(key)?.get_ref().get("name")?.get_ref().as_str().map(str::to_owned);
+    if !has_file && !table.contains_key("lib") {
+        return String::new();
+    }
+    name_in("lib").or_else(|| name_in("package")).unwrap_or_default().replace('-', "_")
+}

@@ -1,0 +1,212 @@
+//! Planted tests for `node --test`, Jest and Vitest. Each file of tests has a process or a world of
+//! its own, so each has a planted one beside it.
+
+use super::{Draft, Group, MOST_FORMS, tokens, until};
+use crate::gate::names::name_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The assertions of `node:assert` and Chai, each with a use that fails.
+#[rustfmt::skip]
+const ASSERTIONS: [(&str, &str); 27] = [
+    ("equal", "(\"{mark}\", \"\")"), ("strictEqual", "(\"{mark}\", \"\")"),
+    ("deepEqual", "(\"{mark}\", \"\")"), ("deepStrictEqual", "(\"{mark}\", \"\")"),
+    ("partialDeepStrictEqual", "(\"{mark}\", \"\")"), ("notEqual", "(\"{mark}\", \"{mark}\")"),
+    ("notStrictEqual", "(\"{mark}\", \"{mark}\")"), ("notDeepEqual", "(\"{mark}\", \"{mark}\")"),
+    ("notDeepStrictEqual", "(\"{mark}\", \"{mark}\")"), ("ok", "(false, \"{mark}\")"),
+    ("match", "(\"\", /{mark}/)"), ("doesNotMatch", "(\"{mark}\", /{mark}/)"),
+    ("throws", "(() => {})"), ("doesNotThrow", "(() => { throw new Error(\"{mark}\"); })"),
+    ("rejects", "(async () => {})"), ("doesNotReject", "(async () => { throw new Error(\"{mark}\"); })"),
+    ("fail", "(\"{mark}\")"), ("ifError", "(new Error(\"{mark}\"))"),
+    ("isTrue", "(false, \"{mark}\")"), ("isFalse", "(true, \"{mark}\")"),
+    ("isOk", "(false, \"{mark}\")"), ("isNotOk", "(true, \"{mark}\")"),
+    ("isNull", "(\"{mark}\")"), ("isUndefined", "(\"{mark}\")"), ("isDefined", "(undefined, \"{mark}\")"),
+    ("lengthOf", "(\"{mark}\", 0)"), ("include", "(\"\", \"{mark}\")"),
+];
+/// The modules of these assertions.
+const ASSERTING: [&str; 5] = ["node:assert", "assert", "node:assert/strict", "assert/strict", "chai"];
+
+/// Matchers of `expect`: a value that does not match, one that does, and what is expected.
+#[rustfmt::skip]
+const MATCHERS: [(&str, &str, &str, &str); 23] = [
+    ("toBe", "\"\"", "\"{mark}\"", "\"{mark}\""), ("toEqual", "\"\"", "\"{mark}\"", "\"{mark}\""),
+    ("toStrictEqual", "\"\"", "\"{mark}\"", "\"{mark}\""), ("toBeNull", "\"{mark}\"", "null", ""),
+    ("toBeUndefined", "\"{mark}\"", "undefined", ""), ("toBeDefined", "undefined", "\"{mark}\"", ""),
+    ("toBeTruthy", "\"\"", "\"{mark}\"", ""), ("toBeFalsy", "\"{mark}\"", "\"\"", ""),
+    ("toBeNaN", "1", "NaN", ""), ("toBeCloseTo", "1", "2", "2"),
+    ("toBeGreaterThan", "1", "3", "2"), ("toBeGreaterThanOrEqual", "1", "2", "2"),
+    ("toBeLessThan", "3", "1", "2"), ("toBeLessThanOrEqual", "3", "2", "2"),
+    ("toContain", "[\"\"]", "[\"{mark}\"]", "\"{mark}\""), ("toContainEqual", "[\"\"]", "[\"{mark}\"]", "\"{mark}\""),
+    ("toHaveLength", "\"\"", "\"a\"", "1"), ("toHaveProperty", "{}", "{ {mark}: 1 }", "\"{mark}\""),
+    ("toMatch", "\"\"", "\"{mark}\"", "/{mark}/"), ("toMatchObject", "{}", "{ {mark}: 1 }", "{ {mark}: 1 }"),
+    ("toBeInstanceOf", "{}", "[]", "Array"),
+    ("toThrow", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
+    ("toThrowError", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
+];
+/// Lines between tests: reports show the lines around a failure, which would name the tests there.
+const APART: &str = "\n\n\n\n\n\n\n\n";
+
+/// Names that a head has from modules: the local name, and the name in its module; empty for all.
+type Bound<'t> = BTreeMap<&'t str, &'t str>;
+
+/// Tests that throw, and one for each assertion of `node:assert` that the base's file uses.
+pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Draft {
+    let (head, names) = (head(like), tokens(like));
+    let is_module = match path.rsplit('.').next() {
+        Some("mjs" | "mts") => true,
+        Some("cjs" | "cts") => false,
+        _ => head.lines().any(|line| line.starts_with("import ")),
+    };
+    // The file may use these names already, so the imports get others.
+    let imports = if is_module {
+        "import { test as test_{file} } from \"node:test\";\nimport assert_{file} from \"node:assert\";\n"
+    } else {
+        "const { test: test_{file} } = require(\"node:test\");\nconst assert_{file} = require(\"node:assert\");\n"
+    };
+    let own = ["throw new Error(\"{mark}\")", "assert_{file}.strictEqual(\"{mark}\", \"\")"];
+    let own = own.map(|body| (body.split('(').next().unwrap_or(body).to_owned(), script_test("test_{file}", body)));
+    let mut groups = vec![Group { open: imports.into(), ..Group::new("node:test", own.into()) }];
+    let runners = bound(&head, &["node:test", "test"]);
+    let mut runners: Vec<&str> = runners
+        .iter()
+        .filter(|(_, name)| matches!(**name, "" | "default" | "test" | "it"))
+        .map(|(local, _)| *local)
+        .collect();
+    runners.retain(|runner| like.contains(&format!("{runner}(")));
+    let assertions = assertions(&head, &names);
+    for (at, runner) in runners.into_iter().enumerate() {
+        let mut tests = vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))];
+        let each = assertions.iter().filter(|_| at == 0);
+        tests.extend(each.map(|(form, body)| (form.clone(), script_test(runner, body))));
+        groups.push(Group::new(runner, tests));
+    }
+    if groups.len() == 1 {
+        groups[0].tests.extend(assertions.into_iter().map(|(form, body)| (form, script_test("test_{file}", &body))));
+    }
+    draft(folder, path, head, groups)
+}
+
+/// A test that throws, and one for each matcher and assertion that the base's file uses.
+pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> Draft {
+    let (head, names) = (head(like), tokens(like));
+    let calls = |name: &str| like.lines().any(|line| line.trim_start().starts_with(&format!("{name}(")));
+    let runners: Vec<&str> = ["it", "test"].into_iter().filter(|name| calls(name)).collect();
+    let first = runners.first().copied().unwrap_or("test");
+    let mut bodies: Vec<(String, String)> = if like.contains("expect(") { matchers(&names) } else { Vec::new() };
+    bodies.extend(assertions(&head, &names));
+    let mut tests = vec![("throw".to_owned(), script_test(first, "throw new Error(\"{mark}\")"))];
+    tests.extend(bodies.into_iter().map(|(form, body)| (form, script_test(first, &body))));
+    let mut groups = vec![Group::new(first, tests)];
+    groups.extend(runners.iter().skip(1).map(|runner| {
+        Group::new(*runner, vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))])
+    }));
+    draft(folder, path, head, groups)
+}
+
+fn draft(folder: &str, path: &str, head: String, groups: Vec<Group>) -> Draft {
+    Draft { like: path.into(), path: format!("{folder}{}", script_name(path)), head, groups, tail: String::new() }
+}
+
+fn script_test(runner: &str, body: &str) -> String {
+    let context = if body.contains("t.assert.") { "t" } else { "" };
+    format!("{runner}(\"{{name}}\", async ({context}) => {{\n  {body};\n}});\n{APART}")
+}
+
+/// The path of a script of tests that is like another.
+fn script_name(like: &str) -> String {
+    let like = name_of(like);
+    let (stem, ending) = like.rsplit_once('.').unwrap_or((like, "js"));
+    let kind = if stem.ends_with(".spec") { "spec" } else { "test" };
+    format!("{{file}}.{kind}.{ending}")
+}
+
+fn head(like: &str) -> String {
+    #[rustfmt::skip]
+    const ENDS: [&str; 15] = [
+        "describe", "test", "it(", "it.", "suite", "before", "after", "function", "class ", "async ", "for ", "if ", "export ", "await ", "(",
+    ];
+    until(like, &ENDS)
+}
+
+/// The assertions by names from the head, in the test's context too.
+fn assertions(head: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let args = |name: &str| ASSERTIONS.iter().find(|(known, _)| *known == name).map(|(_, args)| *args);
+    let bound = bound(head, &ASSERTING);
+    let mut found = Vec::new();
+    for token in names {
+        let (root, name) = (token.split('.').next().unwrap_or_default(), token.rsplit('.').next().unwrap_or_default());
+        let is_in_context = token.strip_prefix("t.assert.") == Some(name);
+        let args = match bound.get(root) {
+            Some(own) if root == *token => args(own).or_else(|| is_whole(own).then_some("(false, \"{mark}\")")),
+            Some(own) if is_whole(own) => args(name),
+            _ if is_in_context => args(name),
+            _ => None,
+        };
+        found.extend(args.map(|args| ((*token).to_owned(), format!("await {token}{args}"))));
+    }
+    found.truncate(MOST_FORMS);
+    found
+}
+
+/// Whether a name of a module stands for all of its assertions.
+fn is_whole(name: &str) -> bool {
+    matches!(name, "" | "default" | "assert" | "strict")
+}
+
+fn matchers(names: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let begin =
+        |token: &str| [".not.", ".resolves.", ".rejects.", ".to"].iter().filter_map(|part| token.find(part)).min();
+    for token in names.iter().filter_map(|token| Some(&token[begin(token)?..])) {
+        let Some((before, name)) = token.rsplit_once('.') else { continue };
+        let Some((_, unlike, alike, expected)) = MATCHERS.iter().find(|(known, ..)| *known == name) else { continue };
+        let value = match before.strip_suffix(".not") {
+            Some(_) => alike,
+            None => unlike,
+        };
+        let throws = value.contains("=>");
+        let body = match before.strip_suffix(".not").unwrap_or(before) {
+            "" => format!("expect({value}){token}({expected})"),
+            ".resolves" if !throws => format!("await expect(Promise.resolve({value})){token}({expected})"),
+            ".rejects" if !throws => format!("await expect(Promise.reject({value})){token}({expected})"),
+            _ => continue,
+        };
+        found.push((token.to_owned(), body));
+    }
+    found.sort();
+    found.dedup();
+    found.truncate(MOST_FORMS);
+    found
+}
+
+/// The names that a head takes from these modules.
+fn bound<'t>(head: &'t str, modules: &[&str]) -> Bound<'t> {
+    let mut found = Bound::new();
+    for (quote, module) in modules.iter().flat_map(|module| [('"', module), ('\'', module)]) {
+        let named = format!("{quote}{module}{quote}");
+        for (at, _) in head.match_indices(&named) {
+            let before = &head[..at];
+            let begin =
+                ["import ", "const ", "let ", "var "].iter().filter_map(|word| Some(before.rfind(word)? + word.len()));
+            let Some(begin) = begin.max() else { continue };
+            let clause = &before[begin..];
+            let clause =
+                clause.rsplit_once(" from").or_else(|| clause.split_once('=')).map_or("", |(clause, _)| clause);
+            let rest = &head[at + named.len()..];
+            // `require("node:assert").strict`
+            let of = rest
+                .strip_prefix(").")
+                .map_or("", |rest| rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default());
+            let (whole, parts) = clause.split_once('{').unwrap_or((clause, ""));
+            let whole = whole.trim().trim_end_matches(',').trim().trim_start_matches("* as ").trim();
+            if !whole.is_empty() {
+                found.insert(whole, of);
+            }
+            for part in parts.trim_end().trim_end_matches('}').split(',').map(str::trim).filter(|part| !part.is_empty())
+            {
+                let (name, local) = part.split_once(" as ").or_else(|| part.split_once(':')).unwrap_or((part, part));
+                found.insert(local.trim(), name.trim());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,65 @@
+//! Planted failures that a lane must see in the work.
+
+use super::{Early, Record, Sitting};
+use crate::gate::base::{Base, BaseFault};
+use crate::gate::canary::Seen;
+use crate::gate::planted::{CanaryRun, Ready};
+use crate::id::TreeId;
+use crate::lane::Lane;
+use crate::verdict::Ruling;
+
+/// The most planted failures that are named.
+const NAMED: usize = 5;
+const SILENCED: &str = "its tests are silenced";
+const EITHER: &str = "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
+
+impl Sitting<'_> {
+    /// A lane that is asked what it sees of failures planted in a tree.
+    pub(super) fn canary_run<'a>(
+        &'a self,
+        lane: &'a Lane,
+        tree: &'a TreeId,
+        base: Option<&'a Base>,
+        ready: Ready<'a>,
+    ) -> CanaryRun<'a> {
+        CanaryRun { gate: self.gate, site: self.site, lane, tree, base, ready, stop: self.stop }
+    }
+
+    /// Runs a lane once more with planted failures: it must see one, and all of them that it sees on the base or where it runs those
+    /// beside them.
+    pub(super) async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+        let ready = self.ready(lane, tree, record).await?;
+        let logs = self.logs(&format!("{}-canary", lane.name));
+        let base = self.gate.judged.get();
+        let before = base.map(|base| base.as_ref());
+        let sight = self.canary_run(lane, tree, before, ready.borrowed()).sight(logs).await?;
+        let known = before.and_then(|base| base.sights.get(&lane.name));
+        let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
+        let what = match sight.share(known) {
+            Seen::All => return Ok(()),
+            Seen::None if self.is_base => return Err(BaseFault::Unseen(lane.name.clone()).into()),
+            Seen::Some if self.is_base => return Ok(()),
+            Seen::None => format!("a failing test that was planted: {}", reason(before, saw_one)),
+            Seen::Some => {
+                let missed = sight.missed(known);
+                let names: Vec<&str> = missed.iter().take(NAMED).copied().collect();
+                let rest = missed.len() - names.len();
+                let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+                format!("all of the failing tests that were planted: {SILENCED} (missed: {}{rest})", names.join("; "))
+            }
+        };
+        Err(self.fell_short(record, &format!("lane `{}` did not see {what}", lane.name)))
+    }
+}
+
+/// Why a lane may have seen nothing: the work is accused only where the base shows that the lane sees what is planted.
+fn reason(base: Option<&Base>, saw_one: bool) -> String {
+    match base {
+        _ if saw_one => SILENCED.into(),
+        Some(base) if base.ruling == Ruling::Failed => format!(
+            "on the base, whose checks fail, it cannot be told whether the lane ever does; give it a `canary` of your own where it looks, or see why \
+             the tests of the work are silent: {EITHER}"
+        ),
+        Some(_) | None => EITHER.into(),
+    }
+}
