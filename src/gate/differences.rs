@@ -71,7 +71,7 @@ pub fn differences(
     });
     told.extend(unable);
     for step in &failed {
-        let files = ignored_in(step, lane, ignored, |path| site.root.join(path).exists());
+        let files = lacked_files(step, lane, &site.root, ignored);
         if !files.is_empty() {
             let names = files.iter().take(NAMED).cloned().collect::<Vec<_>>();
             told.push(format!(
@@ -98,6 +98,11 @@ pub fn differences(
 fn named_variables<'v>(step: &StepReport, removed: &[&'v str]) -> Vec<&'v str> {
     let is_named = |name: &str| has_name(&step.excerpt, name) || has_name(&step.command, name);
     removed.iter().copied().filter(|name| !SET_BY_SHELLS.contains(name) && is_named(name)).collect()
+}
+
+/// Returns the ignored files and folders of the workspace `root` that a failed step names and that its room lacks.
+pub fn lacked_files(step: &StepReport, lane: &Lane, root: &Path, ignored: &[String]) -> Vec<String> {
+    ignored_in(step, lane, ignored, |path| root.join(path).exists())
 }
 
 /// The ignored files that a failed step names: in its command, or in a line that says that they are

@@ -109,6 +109,12 @@ pub struct Installed {
 }
 
 impl Installed {
+    /// Returns whether an ignored path is or is below what is installed, so that rooms have it.
+    pub fn has(&self, path: &str) -> bool {
+        let path = Path::new(path.trim_end_matches('/'));
+        self.folders.iter().chain(&self.files).any(|own| path.starts_with(own))
+    }
+
     /// Finds what is installed in `root`, by the manifests among `paths`, which are the files of the base. Folders of `included` are added.
     /// Blocks.
     pub(super) fn find<'i>(root: &Path, paths: &[String], included: impl Iterator<Item = &'i String>) -> Self {

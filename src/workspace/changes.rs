@@ -30,10 +30,18 @@ pub async fn changed_paths(
 
 /// The paths below `root` that git ignores, a folder with `/` behind it. None where there is no repository, or the list is too long.
 pub async fn ignored_paths(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<String> {
-    let args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
-    let bytes = answer(root, env, &args, stop).await.unwrap_or_default();
+    listed(root, env, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"], stop).await
+}
+
+async fn listed(root: &Path, env: &[(String, String)], args: &[&str], stop: &CancellationToken) -> Vec<String> {
+    let bytes = answer(root, env, args, stop).await.unwrap_or_default();
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
+/// The paths below `root` that git has or does not ignore. None where there is no repository, or the list is too long.
+pub async fn listed_paths(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<String> {
+    listed(root, env, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"], stop).await
 }
 
 /// What git prints; `None` when it fails, or prints more than is kept.

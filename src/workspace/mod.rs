@@ -10,6 +10,6 @@ pub mod replica;
 pub mod trees;
 pub mod worktree;
 
-pub use changes::{changed_paths, ignored_paths};
+pub use changes::{changed_paths, ignored_paths, listed_paths};
 pub use outlet::{Outlet, OutletFault};
 pub use protection::{ProtectedRule, Protection};

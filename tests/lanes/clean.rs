@@ -60,6 +60,30 @@ fn a_dry_run_names_the_variables_that_steps_do_not_have() {
 }
 
 #[test]
+fn a_dry_run_says_what_the_room_has() {
+    let lane = "cache: [out]\ninclude_ignored: [.env.test]\nsteps: [run: 'sh t.sh && no-such-program']\n";
+    let dry =
+        Fledge::new().lane("verify", lane).file(".gitignore", ".env.test\nnode_modules\n").file("package.json", "{}");
+    let dry = dry.file(".env.test", "").file("node_modules/a/x", "").committed();
+    let dry = dry.args(&["lanes", "run", "verify", "--clean", "--dry-run"]).run();
+    dry.must_exit(0);
+    for line in [
+        "installed dependencies in its room: node_modules",
+        "ignored files in its room: .env.test",
+        "caches in its room: out",
+        "network: none",
+        "no-such-program (not found), sh (/",
+    ] {
+        assert!(dry.stdout.contains(line), "{line}: {}", dry.story());
+    }
+    let data = dry.again(&["lanes", "run", "verify", "--clean", "--dry-run", "--json"]).run();
+    let data: Value = serde_json::from_str(&data.stdout).unwrap();
+    assert_eq!(data["room"]["dependencies"], serde_json::json!(["node_modules"]));
+    let place = data["room"]["programs"]["sh"].as_str().unwrap();
+    assert!(place.ends_with("/sh") && data["room"]["network"] == false, "{data}");
+}
+
+#[test]
 fn its_setup_makes_it_ready_and_fills_its_caches() {
     let lane = "setup: [{ run: 'mkdir deps && echo 3 > deps/sum' }]\ncache: [deps]\nsteps: [{ name: sum, run: grep -q 3 deps/sum }]\n";
     let ended = clean(lane).file(".gitignore", "deps\n").run();
@@ -168,8 +192,33 @@ fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
     for said in said {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
     }
+    let closing: Vec<&str> = ended.stderr.trim_end().lines().rev().take(3).collect();
+    assert!(closing.iter().all(|line| line.starts_with("note: step `")), "{}", ended.story());
     assert!(ended.stdout.contains("include_ignored: [.env.test]"), "{}", ended.story());
     let doctor = ended.again(&["doctor"]).run();
     assert!(doctor.stdout.contains("verify: step `file` names `.env.test`, which git ignores"), "{}", doctor.story());
-    doctor.again(&["lanes", "run", "verify"]).env("DEPLOY_TOKEN", "t-1").run().must_exit(0);
+    let last = "verify: when it was last run in a clean room, it failed: ";
+    let told = |doctor: &Ended| doctor.stdout.lines().find(|line| line.contains(last)).map(str::to_owned);
+    let line = told(&doctor).unwrap_or_else(|| panic!("{}", doctor.story()));
+    assert!(said.iter().all(|said| line.contains(said)), "{line}");
+    let by_hand = doctor.again(&["lanes", "run", "verify"]).env("DEPLOY_TOKEN", "t-1").run();
+    by_hand.must_exit(0);
+    let note =
+        "note: in a clean room it failed when it was last run there (--clean): step `file` reads what git ignores";
+    assert!(by_hand.stderr.contains(note), "{}", by_hand.story());
+    // Nothing is known of another lane, and nothing is told after a pass.
+    let lane = "include_ignored: [.env.test]\nsteps: [{ name: file, run: cat .env.test }]\n";
+    std::fs::write(by_hand.path("lanes/verify.yaml"), lane).unwrap();
+    let other = by_hand.again(&["doctor"]).run();
+    assert_eq!(told(&other), None, "{}", other.story());
+    std::fs::rename(other.path(".env.test"), other.path("away")).unwrap();
+    let fails = other.again(&["lanes", "run", "verify", "--clean"]).run();
+    fails.must_exit(1);
+    let doctor = fails.again(&["doctor"]).run();
+    assert!(told(&doctor).is_some_and(|line| line.contains("step `file` failed")), "{}", doctor.story());
+    std::fs::rename(doctor.path("away"), doctor.path(".env.test")).unwrap();
+    let passes = doctor.again(&["lanes", "run", "verify", "--clean"]).run();
+    passes.must_exit(0);
+    let doctor = passes.again(&["doctor"]).run();
+    assert_eq!(told(&doctor), None, "{}", doctor.story());
 }

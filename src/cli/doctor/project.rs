@@ -1,5 +1,6 @@
 //! What the project and its operator have set: models, and lanes with what a pass of them can prove.
 
+use super::super::lanes::recall_clean;
 use super::super::worktrees::left_over;
 use super::{Found, every};
 use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, near_published, resolve_model};
@@ -8,7 +9,7 @@ use crate::gate::{self, Listed};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Lane, LaneFault, RoomKind};
 use crate::process::{self, wall::Wall};
-use crate::store::{Filter, Only, Store};
+use crate::store::{Filter, Only, Store, project_dir};
 use crate::task::Tier;
 use crate::workspace::ignored_paths;
 use std::path::Path;
@@ -87,7 +88,18 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
     }
     found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
+    found.extend(lanes.iter().filter_map(|lane| failed_clean(root, lane, environment)));
     found
+}
+
+/// Why a lane failed when it was last run in a clean room by hand.
+fn failed_clean(root: &Path, lane: &Lane, environment: &Environment) -> Option<Found> {
+    let project = project_dir(&environment.state_dir().ok()?, root);
+    let reasons = recall_clean(&project, lane);
+    let name = &lane.name;
+    let says = format!("{name}: when it was last run in a clean room, it failed: {}", reasons.join("; "));
+    let found = || Found::warning("lane", says, format!("`fledge lanes run {name} --clean` tries it again"));
+    (!reasons.is_empty()).then(|| found().of(format!("{name}.clean")))
 }
 
 /// Programs that steps find by hand and not in a room, as seen from inside of a sandbox.

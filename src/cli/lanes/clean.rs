@@ -17,6 +17,7 @@ use crate::store::LaneDir;
 use crate::task::OnTamper;
 use crate::tool::Late;
 use crate::verdict::Reason;
+use crate::workspace::ignored_paths;
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{Taken, Trees, TreesFault};
 use anyhow::anyhow;
@@ -99,6 +100,14 @@ impl Court {
             may_judge_base: false,
         };
         Ok(Self { gate, site })
+    }
+
+    /// The paths of the workspace that git ignores and that no room has as an installed dependency.
+    pub(super) async fn ignored(&self, environment: &Environment, stop: &Stop) -> Vec<String> {
+        let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+        let mut ignored = ignored_paths(&self.site.root, &env, stop.token()).await;
+        ignored.retain(|path| !self.gate.installed.has(path));
+        ignored
     }
 
     /// The room as data, with why a pass in it would be none of the gate's, and what it lacks that a lane has by hand.

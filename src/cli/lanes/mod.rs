@@ -4,6 +4,7 @@ mod clean;
 mod data;
 mod files;
 mod init;
+mod last_clean;
 mod list;
 pub(super) mod log;
 mod plan;
@@ -11,10 +12,12 @@ mod prove;
 mod refusal;
 mod run;
 mod screen;
+mod surroundings;
 mod validate;
 mod voice;
 mod watch;
 
+pub(super) use last_clean::recall as recall_clean;
 pub(super) use prove::{InRoom, Trial};
 pub(super) use voice::below_checkout;
 

@@ -3,6 +3,7 @@
 
 use super::super::failure::Failure;
 use super::super::{no_output, paint, print_data, print_json};
+use super::surroundings::Surroundings;
 use crate::duration::show_duration;
 use crate::lane::{EntryKind, Flaky, Lane, RoomKind, Step};
 use crate::report::lane_data;
@@ -10,8 +11,8 @@ use crate::report::lane_data;
 /// The most steps that are named as those that one waits for.
 const NAMED: usize = 20;
 
-/// Prints what a run would do; gives the exit code. `from` is the number of the entry that it would begin with, from 0; `removed` names the
-/// variables that the steps of a clean room would not have.
+/// Prints what a run would do; gives the exit code. `from` is the number of the entry that it would begin with, from 0; `room` is what
+/// the steps of a clean room would have.
 ///
 /// # Errors
 /// When it cannot be printed.
@@ -19,19 +20,17 @@ pub(super) fn print(
     lane: &Lane,
     left_out: &[Option<String>],
     from: Option<usize>,
-    removed: Option<&[&str]>,
+    room: Option<&Surroundings>,
     is_json: bool,
 ) -> Result<u8, Failure> {
     let printed = if is_json {
         let mut data = lane_data::planned(lane, left_out, from);
-        if let Some(removed) = removed {
-            data["environment"] = serde_json::json!({ "removed": removed });
+        if let Some(room) = room {
+            room.add_to(&mut data);
         }
         print_json(&data.to_string())
     } else {
-        let names = removed.map(|removed| if removed.is_empty() { "none".into() } else { removed.join(", ") });
-        let names = names.map(|names| format!("  variables that its steps do not have: {}\n", paint::one_line(&names)));
-        print_data((text(lane, left_out) + &names.unwrap_or_default()).trim_end())
+        print_data((text(lane, left_out) + &room.map(Surroundings::text).unwrap_or_default()).trim_end())
     };
     printed.map_err(no_output).map(|()| 0)
 }

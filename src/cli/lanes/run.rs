@@ -5,8 +5,9 @@ use super::super::options::wall_choice;
 use super::super::{block_on, signals};
 use super::clean::{Court, lost};
 use super::refusal::Refused;
+use super::surroundings::Surroundings;
 use super::voice::{Voice, VoiceArguments};
-use super::{failed, plan, say, watch};
+use super::{failed, last_clean, plan, say, watch};
 use crate::config::Environment;
 use crate::driver::{RunError, Stop};
 use crate::gate::{self, Entered, Loaded};
@@ -17,7 +18,7 @@ use crate::report::lane_data;
 use crate::store::{self, LaneDir};
 use crate::tool::Mask;
 use crate::verdict::{Reason, StopCause};
-use crate::workspace::{changed_paths, ignored_paths};
+use crate::workspace::changed_paths;
 use crate::yaml::listed;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -60,6 +61,13 @@ pub(in crate::cli) struct RunArguments {
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
+}
+
+impl RunArguments {
+    /// Whether all steps are asked for.
+    fn is_whole(&self) -> bool {
+        self.from.is_none() && self.only.is_none()
+    }
 }
 
 fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
@@ -113,14 +121,15 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     arguments.voice.places(environment)?;
     let Loaded { mut lane, notes, .. } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
+    let whole = lane.clone();
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
     let left_out = left_out(ask, &lane).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
         was_told.set(true);
-        let removed: Option<Vec<&str>> = arguments.clean.then(|| environment.kept_from_steps().collect());
-        return plan::print(&lane, &left_out, from, removed.as_deref(), arguments.voice.json.is_some());
+        let room = if arguments.clean { Some(Surroundings::look(root, &lane, environment, stop).await) } else { None };
+        return plan::print(&lane, &left_out, from, room.as_ref(), arguments.voice.json.is_some());
     }
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
     gate::can_run(root, &lane, path, &runs).map_err(failed)?;
@@ -175,11 +184,35 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     };
     was_told.set(true);
     let code = voice.close(&outcome, (word, &why(&outcome, &doubts)), code, data, stop).await;
+    say(&differences);
+    if arguments.is_whole() && outcome.ruling != LaneRuling::Cancelled {
+        let reasons = [doubts, differences].concat();
+        tell_apart(&whole, &project, court.is_some(), matches!(code, Ok(0)), (&reasons, &outcome));
+    }
     remember(&lane, &outcome, &project); // nobody waits for it
     code
 }
 
-/// Says what a gate would hold against a pass, and why steps failed in the room that may pass by hand. Returns the latter.
+/// Keeps why a lane failed in a clean room; of a lane that passes by hand, says why it failed there.
+fn tell_apart(
+    lane: &Lane,
+    project: &Path,
+    is_clean: bool,
+    has_passed: bool,
+    (reasons, outcome): (&[String], &LaneOutcome),
+) {
+    if is_clean {
+        if let Err(error) = last_clean::keep(project, lane, has_passed, reasons, &outcome.steps) {
+            tracing::debug!(%error, "cannot keep how the lane ended in a clean room");
+        }
+        return;
+    }
+    let reasons = if has_passed { last_clean::recall(project, lane) } else { Vec::new() };
+    let told = |reason: &String| format!("in a clean room it failed when it was last run there (--clean): {reason}");
+    say(&reasons.iter().map(told).collect::<Vec<_>>());
+}
+
+/// Says what a gate would hold against a pass. Returns why steps failed in the room that may pass by hand.
 async fn differences(
     ask: Ask<'_>,
     lane: &Lane,
@@ -188,11 +221,9 @@ async fn differences(
 ) -> Vec<String> {
     say(doubts);
     let Some(court) = court.filter(|_| outcome.ruling != LaneRuling::Passed) else { return Vec::new() };
-    let ignored = ignored_paths(ask.root, &hand_env(ask.environment), ask.stop.token()).await;
+    let ignored = court.ignored(ask.environment, ask.stop).await;
     let removed: Vec<&str> = ask.environment.kept_from_steps().collect();
-    let told = gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed);
-    say(&told);
-    told
+    gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed)
 }
 
 /// Where fledge keeps its state. In the project it may be for a lane that runs in place, where all that is changed is somebody's anyway; a
@@ -214,8 +245,7 @@ fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
 
 /// The lane as its room knows it. What is left out may be what its canary is for.
 fn judged(lane: &Lane, arguments: &RunArguments) -> Lane {
-    let is_whole = arguments.from.is_none() && arguments.only.is_none();
-    Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| is_whole), ..lane.clone() }
+    Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| arguments.is_whole()), ..lane.clone() }
 }
 
 /// Why steps of the lane are left out, by their number.

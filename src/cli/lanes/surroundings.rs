@@ -1,0 +1,81 @@
+//! The surroundings of a lane's steps in a clean room, as far as they are known before one is made: programs, installed dependencies,
+//! ignored files, caches, network, variables.
+
+use super::super::paint;
+use crate::config::Environment;
+use crate::driver::Stop;
+use crate::gate::{self, RoomContents};
+use crate::lane::Lane;
+use crate::process::find_program;
+use crate::workspace::listed_paths;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The surroundings of steps in a clean room.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    /// The programs that steps name, with where they are found by hand.
+    programs: BTreeMap<String, Option<PathBuf>>,
+    contents: RoomContents,
+    has_network: bool,
+    has_setup: bool,
+    /// The variables that steps by hand have, and steps in a room do not.
+    removed: Vec<String>,
+}
+
+impl Surroundings {
+    /// Looks at the project and at the search path. Starts only git.
+    pub(super) async fn look(root: &Path, lane: &Lane, environment: &Environment, stop: &Stop) -> Self {
+        let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+        let steps = environment.step_env();
+        let path = steps.get("PATH").map_or("", String::as_str);
+        let paths = listed_paths(root, &env, stop.token()).await;
+        let named = lane.setup.iter().chain(&lane.steps).flat_map(|step| step.programs());
+        Self {
+            programs: named.map(|name| (name.to_owned(), find_program(name, path))).collect(),
+            contents: gate::room_contents(root, lane, &paths),
+            has_network: lane.network,
+            has_setup: !lane.setup.is_empty(),
+            removed: environment.kept_from_steps().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Lines for people.
+    pub(super) fn text(&self) -> String {
+        let program = |(name, place): (&String, &Option<PathBuf>)| match place {
+            Some(place) => format!("{name} ({})", place.display()),
+            None if name.contains('/') => name.clone(),
+            None => format!("{name} (not found)"),
+        };
+        let programs: Vec<String> = self.programs.iter().map(program).collect();
+        let network = match (self.has_network, self.has_setup) {
+            (true, _) => "yes",
+            (false, true) => "for the setup alone",
+            (false, false) => "none",
+        };
+        let RoomContents { dependencies, files, caches } = &self.contents;
+        let lines = [
+            ("programs of its steps", programs.as_slice()),
+            ("installed dependencies in its room", dependencies),
+            ("ignored files in its room", files),
+            ("caches in its room", caches),
+            ("network", &[network.to_owned()]),
+            ("variables that its steps do not have", &self.removed),
+        ];
+        let line = |(what, all): (&str, &[String])| {
+            let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            format!("  {what}: {}\n", paint::one_line(&all))
+        };
+        lines.into_iter().map(line).collect()
+    }
+
+    /// Adds them to the data of a planned lane.
+    pub(super) fn add_to(&self, data: &mut Value) {
+        let RoomContents { dependencies, files, caches } = &self.contents;
+        data["environment"] = json!({ "removed": self.removed });
+        data["room"] = json!({
+            "programs": self.programs, "dependencies": dependencies, "ignored_files": files, "caches": caches, "network": self.has_network,
+        });
+    }
+}
