@@ -270,6 +270,7 @@ impl Ground {
             may_judge_base: baseline(settings, task) != Baseline::Never,
             agent_has_network: settings.network,
             pages_logs: tools.iter().any(|tool| tool.name == LANE_LOG),
+            frozen_at: run.gate().metadata().and_then(|meta| meta.modified()).ok(),
             outlets: settings.reports.iter().chain(&settings.patch).cloned().collect(),
         }
     }

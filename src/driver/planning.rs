@@ -206,7 +206,11 @@ impl Planner {
         // What is expected of today is asked today: what is kept may be what other tools said, or another day.
         let (ruling, feedback) = match self.task.is_fix || self.task.expect.is_some() {
             true => self.judge_as_it_is(gate, ground, &site, &on_step, plan).await?,
-            false => gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?,
+            false => {
+                let judged = gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
+                gate.lacks_nothing(&site).map_err(|fault| not_judged(&fault))?;
+                judged
+            }
         };
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet = |wish: &str| {

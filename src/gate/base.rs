@@ -3,9 +3,12 @@
 
 mod fault;
 mod keep;
+mod lacked;
+mod setup;
 
 pub use fault::BaseFault;
 pub(super) use keep::{kept, remember};
+pub(super) use setup::set_up;
 
 use super::built::is_start;
 use super::canary::{self, Seen};
@@ -19,11 +22,12 @@ use super::sentry::Sentry;
 use super::{Gate, Site, feedback, unable};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, StepStatus};
 use crate::workspace::trees::text_path;
+use lacked::Lacked;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -52,6 +56,8 @@ pub(super) struct Base {
     /// Protected data that its own steps write and leave as it was, and folders of protected files that they move or close, or whose times they
     /// set.
     pub(super) restless: BTreeSet<String>,
+    /// The ignored files that a step failed without.
+    pub(super) lacked: Option<Lacked>,
     /// What this base has in common with others of the project whose build output is a start for its own.
     line: String,
     /// How many bases in a row began with the build output of an earlier one.
@@ -205,6 +211,7 @@ pub(super) async fn judge(
         evidence: Evidence::default(),
         sights: BTreeMap::new(),
         restless: BTreeSet::new(),
+        lacked: None,
         folder: making.clone(),
     };
     for lane in &gate.lanes {
@@ -217,6 +224,7 @@ pub(super) async fn judge(
     }
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&base.steps, FEEDBACK_LIMIT);
+        base.lacked = lacked::look(gate, site, &base, &base.steps, stop).await?;
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
@@ -328,32 +336,6 @@ async fn is_as_it_was(
     let Ok(now) = fs::read(room.files().join(text_path(&finding.path))) else { return Ok(false) };
     let was = site.trees.read(tree, &finding.path, now.len() as u64, stop).await;
     Ok(was.is_ok_and(|was| was.as_deref() == Some(now.as_slice())))
-}
-
-/// Has what makes a room ready run there, with network.
-pub(super) async fn set_up(
-    lane: &Lane,
-    site: &Site,
-    mut place: Room,
-    stop: &CancellationToken,
-    on_step: &(dyn Fn(StepProgress) + Send + Sync),
-) -> Result<(), BaseFault> {
-    let Some(setup) = lane.setup_lane() else { return Ok(()) };
-    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
-    let outcome = site.run(&setup, place, stop, on_step).await;
-    if outcome.ruling == LaneRuling::Passed { Ok(()) } else { Err(not_ready(lane, &outcome)) }
-}
-
-fn not_ready(lane: &Lane, outcome: &LaneOutcome) -> BaseFault {
-    if outcome.ruling == LaneRuling::Cancelled {
-        return BaseFault::Stopped;
-    }
-    let step = outcome.steps.iter().find(|step| step.status.is_failure());
-    BaseFault::Setup {
-        lane: lane.name.clone(),
-        step: step.map(|step| step.step.clone()).unwrap_or_default(),
-        why: step.map(|step| [step.note.trim(), step.excerpt.trim()].join("\n").trim().to_owned()).unwrap_or_default(),
-    }
 }
 
 /// The names of failing steps, and of their failing tests.

@@ -78,6 +78,7 @@ use judge::Sitting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -154,6 +155,8 @@ pub struct Site {
     pub agent_has_network: bool,
     /// Whether the agent has the tool that pages through what steps print, and is told so where it is told a part of that.
     pub pages_logs: bool,
+    /// The time at which the gate was frozen, before the agent; absent where no agent is at work.
+    pub frozen_at: Option<SystemTime>,
     /// Where fledge writes files when the run is over.
     pub outlets: Vec<PathBuf>,
 }
@@ -318,7 +321,17 @@ impl Gate {
     /// [`BaseFault`].
     pub async fn learn_base(&self, site: &Site, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
         self.judge_base(site, stop, &|_| {}).await?;
+        self.lacks_nothing(site)?;
         Ok(self.judged.get().map_or_else(Vec::new, |base| base.failing.iter().cloned().collect()))
+    }
+
+    /// Looks whether a step of the judged base failed for ignored files that its room lacked.
+    ///
+    /// # Errors
+    /// [`BaseFault::Lacked`].
+    pub fn lacks_nothing(&self, site: &Site) -> Result<(), BaseFault> {
+        let lacked = self.judged.get().and_then(|base| base.lacked.as_ref());
+        lacked.and_then(|lacked| lacked.fault(site)).map_or(Ok(()), Err)
     }
 
     /// Judges what the agent has left: first what was tampered with, then the lanes in rooms of their own, then what a pass rests on.

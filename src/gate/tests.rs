@@ -90,6 +90,7 @@ impl Court {
             on_tamper,
             agent_has_network: false,
             pages_logs: true,
+            frozen_at: None,
             outlets: Vec::new(),
             may_judge_base: true,
         }

@@ -23,6 +23,36 @@ fn a_program_that_is_missing_ends_the_run_while_the_model_still_thinks() {
 }
 
 #[test]
+fn an_ignored_file_without_which_a_step_of_the_base_fails_ends_the_run_with_the_line_to_add() {
+    long_test!();
+    let run = |step: &str, model: &Model| {
+        let lane = format!("steps: [{{ name: test, run: '{step}' }}]");
+        let run = Fledge::simple(model).lane("verify", &lane).file(".gitignore", "local.json\n");
+        run.file("local.json", "\"what it holds\"\n").committed()
+    };
+    let model = Model::new([hang().always()]);
+    let ended = run("cat local.json", &model).run();
+    let said = "step `test` of lane `verify` fails before any change, because its room lacks what git ignores (local.json), and passes with that: \
+                write `include_ignored: [local.json]` into the lane";
+    let report = ended.must_be(5, "gate_errored");
+    assert!(report["message"].as_str().unwrap().contains(said), "{}", report["message"]);
+    assert_eq!((&report["attempts"], &report["turns"]), (&json!([]), &json!(0)));
+    // What is known of the base is kept for other runs.
+    let ended = ended.again(&["run", "task.md"]).anthropic(&Model::new([hang().always()])).run();
+    ended.must_exit(5);
+    assert!(ended.stderr.contains(said), "{}", ended.story());
+    let always = ended.again(&["run", "task.md", "--baseline=always"]).anthropic(&Model::new([])).run();
+    always.must_exit(5);
+    assert!(always.stderr.contains(said), "{}", always.story());
+    // A step that fails for another reason may say that the file is not there.
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let other = run("test -f done || { cat local.json; false; }", &model).run();
+    other.must_be(0, "verified");
+    let copies = other.traces().matches("what it holds").count();
+    assert_eq!(copies, 1, "the file of the workspace is the only one: {}", other.story());
+}
+
+#[test]
 fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--json").run();

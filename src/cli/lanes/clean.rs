@@ -96,6 +96,7 @@ impl Court {
             on_tamper: OnTamper::Restore,
             agent_has_network: false,
             pages_logs: false,
+            frozen_at: None,
             outlets: Vec::new(),
             may_judge_base: false,
         };

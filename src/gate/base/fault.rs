@@ -35,6 +35,18 @@ pub enum BaseFault {
     /// A step fails for what is missing around it, so no work could ever pass.
     #[error("the checks cannot pass here, whatever the work is: {0}")]
     Unable(String),
+    /// A step fails without files that git ignores, and passes with them. Work may pass without.
+    #[error(
+        "step `{step}` of lane `{lane}` fails before any change, because its room lacks what git ignores ({files}), and passes with that: write `include_ignored: [{files}]` into the lane, or `expect: failing` into the task, if the step is to pass without"
+    )]
+    Lacked {
+        /// The lane.
+        lane: String,
+        /// The step.
+        step: String,
+        /// The paths of the files.
+        files: String,
+    },
     /// A lane that runs in the workspace would judge the agent's work in place of the base.
     #[error("cannot judge the base: a lane runs in the workspace itself, and the agent has changed that")]
     TooLate,
@@ -81,12 +93,13 @@ pub enum BaseFault {
 }
 
 impl BaseFault {
-    /// Returns whether no work could ever pass the checks.
+    /// Returns whether no work could pass the checks, or none that is wanted.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Setup { .. }
             | Self::Install { .. }
             | Self::Unable(_)
+            | Self::Lacked { .. }
             | Self::CannotRun(_)
             | Self::Unseen(_)
             | Self::Writes { .. } => true,

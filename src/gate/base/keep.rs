@@ -52,6 +52,7 @@ pub(in crate::gate) fn remember(
         evidence,
         sights: BTreeMap::new(),
         restless: BTreeSet::new(),
+        lacked: None,
         line: line(gate, site),
         generation: 0,
         folder: making(site)?,
