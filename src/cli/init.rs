@@ -1,6 +1,7 @@
 //! `fledge init`: from a project to its first run: a lane, a task, and a configuration where one is wanted. Nothing that is there is
 //! written over.
 
+mod ignored;
 mod trial;
 
 use super::failure::Failure;

@@ -3,7 +3,7 @@
 
 mod python;
 
-use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, detect};
+use crate::lane::detect::{self, ACTIONS, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, detect};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use std::collections::BTreeSet;
@@ -142,6 +142,10 @@ fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<Strin
         facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
     }
     facts.paths.extend(python::paths(root));
+    let (folder, files) = ACTIONS;
+    let actions = names_in(&root.join(folder)).into_iter();
+    let actions = actions.flat_map(|name| files.map(|file| format!("{folder}/{name}/{file}")));
+    facts.paths.extend(actions.filter(|path| root.join(path).is_file()));
     facts.editable = python::editable(root);
     let mut read: Vec<&String> = facts.paths.iter().filter(|path| detect::is_read(path)).collect();
     read.sort_by_key(|path| path.contains('/')); // the root's files count most

@@ -220,3 +220,49 @@ fn for_yamllint_lines_are_short_and_a_venv_has_its_program() {
     };
     assert!(page.lines().chain(config.lines()).all(|line| is_fine(&line)), "{page}{config}");
 }
+
+#[test]
+fn an_ignored_file_that_a_check_reads_is_included_but_for_secrets_and_what_is_built() {
+    long_test!();
+    let init = |file: &str, then: &str| {
+        let make = format!("lint:\n\ttrue\ntest:\n\tgrep -q 1 {file}\n\t@{then}\n.PHONY: test lint\n");
+        let init = Fledge::new().file("Makefile", make).file(".gitignore", format!("{file}\nsilent\n"));
+        init.file(file, "A=1\n")
+            .file("silent", "")
+            .file(CI, workflow(&["make lint", "make test"]))
+            .committed()
+            .args(&["init"])
+            .run()
+    };
+    let tried = init(".env.test", "true");
+    let (page, printed) = (page(&tried), unfolded(&tried.stderr));
+    if tried.stderr.contains("there was no clean room") {
+        return;
+    }
+    let why = "# git ignores these files, and `test` passes only with them\ninclude_ignored:\n  - \".env.test\"\n";
+    assert!(page.contains(why), "{page}");
+    assert!(printed.contains("so the lane says `include_ignored: [.env.test]`"), "{}", tried.story());
+    tried.again(&["lanes", "run", "verify", "--clean"]).run().must_exit(0);
+    for (file, why) in
+        [(".env", "it may hold secrets, so it is not included"), ("made.c", "have a step before it build it")]
+    {
+        let tried = init(file, "true");
+        let page = self::page(&tried);
+        assert!(!page.contains("\ninclude_ignored:") && unfolded(&page).contains(why), "{page}");
+        assert!(tried.stderr.contains(why), "{}", tried.story());
+    }
+    let useless = init(".env.test", "test -e silent");
+    let page = self::page(&useless);
+    assert!(!page.contains("include_ignored"), "{page}");
+    assert!(unfolded(&page).contains("`test` passes by hand and fails in a clean room ("), "{page}");
+}
+
+#[test]
+fn a_test_that_fails_on_the_project_stays_with_its_reason_in_the_file() {
+    let make = ".PHONY: test\ntest:\n\t@echo error: expected 3, got 4; echo bye; exit 1\n";
+    let init = Fledge::new().file("Makefile", make).args(&["init"]).run();
+    let said = "`test` fails on the project as it is (error: expected 3, got 4): no run is verified before it passes";
+    let page = page(&init);
+    assert!(page.contains("run: make test") && unfolded(&page).contains(said), "{page}");
+    assert!(init.stderr.contains(said), "{}", init.story());
+}

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::lanes::{self, Trial};
 use super::super::paint::{self, Tone};
-use super::LANE;
+use super::{LANE, ignored};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate;
@@ -22,6 +22,12 @@ const MOST: usize = 1 << 20;
 const MOST_FILES: usize = 100_000;
 /// The most files that are named.
 const NAMED: usize = 5;
+/// The most characters of a line of output that are shown.
+const LONGEST: usize = 200;
+/// Words, in small letters, of lines that tell of an error.
+const ERRORS: [&str; 6] = ["error", "fail", "not found", "no such", "cannot", "can't"];
+/// Beginnings of lines, in small letters, in which a program that started another one says that this failed.
+const STARTERS: [&str; 5] = ["make", "npm ", "ninja:", "error: recipe", "task: failed"];
 /// The project's own Prettier.
 const PRETTIER: &str = "node_modules/.bin/prettier";
 /// Tools that check files of every kind, each with the place for what they are to ignore.
@@ -52,25 +58,47 @@ pub(super) async fn run(
     let written = write(&detected)?;
     format(&trial, root, &written).await?;
     say_place("in a clean room");
-    let (page, text) = (detected.yaml(), read(root));
-    let lanes::InRoom { steps: in_room, doubts } = trial.in_room(DETECTED_LANE).await?;
+    let mut file = LaneFile { trial: &trial, root, page: detected.yaml(), text: read(root) };
+    let known = detected.remarks.len();
+    let room = trial.in_room(DETECTED_LANE).await?;
+    let room = ignored::include(&mut file, &mut detected, &by_hand, room).await?;
+    let lanes::InRoom { steps: in_room, doubts, .. } = room;
     let room = in_room.as_deref().unwrap_or_default();
     let blamed = broken_by_files(&trial, &detected, (&by_hand, room)).await?;
+    remarks.extend(detected.remarks.iter().skip(known).cloned());
     remarks.extend(blamed.iter().map(|step| blame(step, &written)));
     remarks.extend(amend_in_room(&mut detected, &by_hand, room, &blamed));
     table(&by_hand, &in_room);
     remarks.extend(doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
-    // An edit that was made meanwhile stays.
-    if detected.yaml() != page && read(root) == text {
-        write_shared(&root.join(LANE), detected.yaml().as_bytes()).map_err(Failure::own)?;
-        format(&trial, root, &[LANE.to_owned()]).await?;
-        paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
-    }
+    file.amend(&detected).await?;
     lanes::say(&remarks);
     Ok(())
 }
 
-fn say_place(place: &str) {
+/// The file of the lane, as it was written last.
+pub(super) struct LaneFile<'f> {
+    pub(super) trial: &'f Trial<'f>,
+    pub(super) root: &'f Path,
+    page: String,
+    text: Option<String>,
+}
+
+impl LaneFile<'_> {
+    /// Writes the lane as it is now. An edit that was made meanwhile stays. Returns whether the file is new.
+    pub(super) async fn amend(&mut self, detected: &Detected) -> Result<bool, Failure> {
+        let page = detected.yaml();
+        if page == self.page || read(self.root) != self.text {
+            return Ok(false);
+        }
+        write_shared(&self.root.join(LANE), page.as_bytes()).map_err(Failure::own)?;
+        format(self.trial, self.root, &[LANE.to_owned()]).await?;
+        (self.page, self.text) = (page, read(self.root));
+        paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
+        Ok(true)
+    }
+}
+
+pub(super) fn say_place(place: &str) {
     paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check leaves that out)"))]);
 }
 
@@ -164,14 +192,19 @@ fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) ->
         if is_unable && detected.leave_out(name, &format!("it cannot run here: {why}")) {
             remarks.push(format!("`{name}` was left out, because it cannot run here: {why}"));
         } else if is_unable {
-            remarks.push(format!(
-                "`{name}` cannot run here: {why}; install what it needs, such as the project's dependencies"
-            ));
+            let remark =
+                format!("`{name}` cannot run here: {why}; install what it needs, such as the project's dependencies");
+            detected.remarks.push(remark.clone());
+            remarks.push(remark);
         } else if detected.is_lint(name) {
             detected.let_fail(name, "it fails on the project as it is");
             remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
         } else {
-            remarks.push(format!("`{name}` fails on the project as it is: no run is verified before it passes; `fledge fix` can have it mended"));
+            let remark = format!(
+                "`{name}` fails on the project as it is ({why}): no run is verified before it passes; `fledge fix` can have it mended"
+            );
+            detected.remarks.push(remark.clone());
+            remarks.push(remark);
         }
     }
     remarks
@@ -194,6 +227,12 @@ fn amend_in_room(
         let (name, why) = (step.step.as_str(), last_line(step));
         if detected.leave_out(name, &format!("it passes by hand and fails in a clean room: {why}")) {
             remarks.push(format!("`{name}` was left out, because it fails in a clean room: {why}"));
+        } else {
+            let remark = format!(
+                "`{name}` passes by hand and fails in a clean room ({why}): no run is verified before it passes there"
+            );
+            detected.remarks.push(remark.clone());
+            remarks.push(remark);
         }
     }
     remarks
@@ -226,12 +265,38 @@ fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
     }
 }
 
-/// The last line that a step has printed, or why it did not run.
+/// The last line that a step has printed, if possible one that tells of an error; or why the step did not run.
 fn last_line(step: &StepReport) -> String {
-    let said = if step.note.is_empty() {
-        step.excerpt.trim_end().lines().next_back().unwrap_or("it printed nothing")
-    } else {
-        &step.note
+    let tells = |line: &&str| {
+        let small = line.to_lowercase();
+        ERRORS.iter().any(|sign| small.contains(sign)) && !STARTERS.iter().any(|start| small.starts_with(start))
     };
-    said.trim().to_owned()
+    let mut lines = step.excerpt.trim_end().lines().map(str::trim).rev();
+    let last = lines.clone().next().unwrap_or("it printed nothing");
+    let said = if step.note.is_empty() { lines.find(tells).unwrap_or(last) } else { &step.note };
+    said.trim().chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::step_report;
+
+    #[test]
+    fn the_line_that_tells_of_an_error_is_shown_and_else_the_last() {
+        for (printed, line) in [
+            ("a\nError: Cannot find module 'x'\n  code: 1\n}\n\nNode.js v20.20.2\n", "Error: Cannot find module 'x'"),
+            (
+                "cat: .env.test: No such file or directory\nmake: *** [Makefile:2: test] Error 1\n",
+                "cat: .env.test: No such file or directory",
+            ),
+            ("one\ntwo\n", "two"),
+            ("make: *** [Makefile:2: test] Error 1\n", "make: *** [Makefile:2: test] Error 1"),
+            ("", "it printed nothing"),
+        ] {
+            assert_eq!(last_line(&step_report("x", StepStatus::Failed, printed)), line);
+        }
+        let unrun = StepReport { note: "timed out".into(), ..step_report("x", StepStatus::TimedOut, "error") };
+        assert_eq!(last_line(&unrun), "timed out");
+    }
 }

@@ -25,6 +25,8 @@ pub(in crate::cli) struct InRoom {
     pub(in crate::cli) steps: Result<Vec<StepReport>, String>,
     /// Reasons for which the gate would not take a pass.
     pub(in crate::cli) doubts: Vec<String>,
+    /// Failed steps, each with the ignored files and folders of the project that it names and that the room lacks.
+    pub(in crate::cli) lacked: Vec<(String, Vec<String>)>,
 }
 
 /// A place to try lanes of a project.
@@ -76,13 +78,10 @@ impl<'t> Trial<'t> {
             false => self.clean(whole(lane)).await.map_err(|failure| failure.message()),
         };
         self.settle().await?;
-        Ok(match ran {
-            Ok((steps, doubts)) => InRoom { steps: Ok(steps), doubts },
-            Err(why) => InRoom { steps: Err(why), doubts: Vec::new() },
-        })
+        Ok(ran.unwrap_or_else(|why| InRoom { steps: Err(why), doubts: Vec::new(), lacked: Vec::new() }))
     }
 
-    async fn clean(&self, lane: Lane) -> Result<(Vec<StepReport>, Vec<String>), Failure> {
+    async fn clean(&self, lane: Lane) -> Result<InRoom, Failure> {
         let places = (self.project.as_path(), &self.logs);
         let court = Court::open(self.root, &lane.name, None, self.environment, places, self.stop).await?;
         let lane = Lane { room: RoomKind::Clean, ..lane };
@@ -90,7 +89,11 @@ impl<'t> Trial<'t> {
         let entered = court.gate.enter(lane.clone(), &court.site, stop).await.map_err(lost(self.stop))?;
         let outcome = run_lane(&lane, &entered.room(), stop, &|_| {}).await;
         let doubts = entered.leave(&outcome, stop).await.map_err(lost(self.stop))?;
-        Ok((outcome.steps, doubts))
+        let ignored = court.ignored(self.environment, self.stop).await;
+        let failed = outcome.steps.iter().filter(|step| step.status.is_failure());
+        let lacked = failed.map(|step| (step.step.clone(), gate::lacked_files(step, &lane, self.root, &ignored)));
+        let lacked = lacked.filter(|(_, files)| !files.is_empty()).collect();
+        Ok(InRoom { steps: Ok(outcome.steps), doubts, lacked })
     }
 
     /// Hides secrets in the logs.

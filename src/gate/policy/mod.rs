@@ -282,7 +282,7 @@ impl Policy {
     }
 
     /// Returns whether a file is code, by its name.
-    pub(super) fn is_source(path: &str) -> bool {
+    pub fn is_source(path: &str) -> bool {
         named::is_source(path) || named::is_script(path)
     }
 

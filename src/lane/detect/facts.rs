@@ -80,7 +80,12 @@ const READ: [&str; 39] = [
 
 /// Whether the text of this file is a fact.
 pub fn is_read(path: &str) -> bool {
-    READ.contains(&path) || is_style(path) || is_workflow(path) || is_python_test(path) || is_script(path)
+    READ.contains(&path)
+        || is_style(path)
+        || is_workflow(path)
+        || is_action(path)
+        || is_python_test(path)
+        || is_script(path)
 }
 
 fn is_style(path: &str) -> bool {
@@ -89,6 +94,13 @@ fn is_style(path: &str) -> bool {
 
 fn is_workflow(path: &str) -> bool {
     path.starts_with(".github/workflows/") && [".yml", ".yaml"].iter().any(|end| path.ends_with(end))
+}
+
+/// The folder of the actions of a project, each in a folder with one of these files.
+pub const ACTIONS: (&str, [&str; 2]) = (".github/actions", ["action.yml", "action.yaml"]);
+
+fn is_action(path: &str) -> bool {
+    path.starts_with(ACTIONS.0) && ACTIONS.1.iter().any(|name| path.ends_with(name))
 }
 
 /// Whether it is a fact that this file may be started, as the program `./path`.

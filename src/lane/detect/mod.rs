@@ -16,7 +16,9 @@ mod recipes;
 mod style;
 mod toolchains;
 
-pub use facts::{ENVIRONMENTS, FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs};
+pub use facts::{
+    ACTIONS, ENVIRONMENTS, FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs,
+};
 
 pub use style::Style;
 
@@ -35,6 +37,8 @@ pub struct Detected {
     /// What was left out and why, and what has to be done first; a line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
+    /// Ignored files that the room needs, each with the checks that read it.
+    included: BTreeMap<String, BTreeSet<String>>,
     /// The form of the files that are written.
     pub style: Style,
 }
@@ -221,6 +225,22 @@ impl Detected {
         let left_out: Vec<Check> = self.checks.extract_if(.., is_it).collect();
         self.remarks.extend(left_out.iter().map(|check| format!("left out: `{}`, because {why}", check.run)));
         !left_out.is_empty()
+    }
+
+    /// Has the room bring an ignored file that a check reads. Returns whether it did not before.
+    pub fn include(&mut self, path: &str, name: &str) -> bool {
+        self.included.entry(path.to_owned()).or_default().insert(name.to_owned())
+    }
+
+    /// Leaves out the ignored files that help none of the checks that read them.
+    pub fn keep_included(&mut self, is_helped: impl Fn(&str) -> bool) {
+        self.included.values_mut().for_each(|names| names.retain(|name| is_helped(name)));
+        self.included.retain(|_, names| !names.is_empty());
+    }
+
+    /// The ignored files that the room brings.
+    pub fn included(&self) -> impl Iterator<Item = &str> {
+        self.included.keys().map(String::as_str)
     }
 
     /// The lane's file, with comments.

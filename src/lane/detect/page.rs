@@ -2,6 +2,7 @@
 
 use super::{Check, Detected, Effect, Style};
 use crate::yaml::listed;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Test runners of Node watch for changes unless `CI` is set.
@@ -22,8 +23,9 @@ pub(super) fn write(detected: &Detected) -> String {
     std::iter::once(&first).chain(&detected.remarks).for_each(|remark| comment(&mut page, "", remark));
     let _to_text = write!(
         page,
-        "description: {}\ntimeout: 30m\n{}steps:\n",
+        "description: {}\ntimeout: 30m\n{}{}steps:\n",
         block(&format!("Checks detected from {markers}"), 0, "description".len(), style),
+        included(detected, &level),
         if is_node(detected) {
             CI.replace('\'', if style.has_single_quotes { "'" } else { "\"" })
                 .replace("{indent}", &level)
@@ -40,6 +42,20 @@ pub(super) fn write(detected: &Detected) -> String {
     together.iter().for_each(|check| step(&mut page, check, indent, style));
     alone.iter().for_each(|check| step(&mut page, check, style.indent, style));
     page
+}
+
+/// The ignored files that the room brings, with the checks that read them.
+fn included(detected: &Detected, level: &str) -> String {
+    let mut text = String::new();
+    if !detected.included.is_empty() {
+        let names: BTreeSet<String> = detected.included.values().flatten().map(|name| format!("`{name}`")).collect();
+        let names = listed(names.iter().map(String::as_str));
+        comment(&mut text, "", &format!("git ignores these files, and {names} passes only with them"));
+        text.push_str("include_ignored:\n");
+        let item = |path| format!("{level}- {}\n", scalar(path, detected.style.has_single_quotes));
+        text.extend(detected.included.keys().map(|path| item(path)));
+    }
+    text
 }
 
 /// Adds a comment. Its lines are not too long for linters.

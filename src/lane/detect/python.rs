@@ -28,6 +28,15 @@ const TOOLS: [Tool; 6] = [
     Tool { name: "pyright", program: "pyright", arguments: "", tables: &["tool.pyright"], files: &["pyrightconfig.json"] },
 ];
 
+/// Files of requirements.
+const REQUIREMENTS: [&str; 3] = ["requirements.txt", "requirements-dev.txt", "requirements_dev.txt"];
+/// Files of packages, with the keys under which they name dependencies.
+const NAMING: [(&str, &[&str]); 3] = [
+    ("pyproject.toml", &["dependencies", "optional-dependencies"]),
+    ("setup.py", &["install_requires", "extras_require", "tests_require"]),
+    ("setup.cfg", &["install_requires", "tests_require"]),
+];
+
 /// Environment managers and their lock files.
 const LOCKS: [(&str, &str); 4] =
     [("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"), ("pipenv", "Pipfile.lock")];
@@ -55,6 +64,7 @@ fn found(facts: &Facts, marker: &str) -> Findings {
         }
         None => {}
     }
+    let missing = project.uninstalled();
     for tool in &TOOLS {
         if !project.configures(tool) {
             continue;
@@ -65,7 +75,12 @@ fn found(facts: &Facts, marker: &str) -> Findings {
         }
     }
     project.tests(&mut found);
+    found.remarks.extend(missing);
     found
+}
+
+fn has_lines(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 impl<'f> Project<'f> {
@@ -121,6 +136,31 @@ struct Project<'f> {
 }
 
 impl Project<'_> {
+    /// Says how the dependencies are installed, where the project names some and has no environment for them.
+    fn uninstalled(&self) -> Option<String> {
+        let facts = self.facts;
+        if self.manager.is_some() || !environments::list(facts).is_empty() {
+            return None;
+        }
+        let requirements = REQUIREMENTS.iter().filter(|file| has_lines(facts.text(file)));
+        let mut parts: Vec<String> = requirements.map(|file| format!("-r {file}")).collect();
+        let is_named = |line: &str, keys: &[&str]| {
+            let pair = line.split_once('=').map(|(key, value)| (key.trim(), value.trim().trim_end_matches(',')));
+            pair.is_some_and(|(key, value)| keys.contains(&key) && value != "[]")
+        };
+        let has_key = |(file, keys): &(&str, &[&str])| facts.text(file).lines().any(|line| is_named(line, keys));
+        if NAMING.iter().any(has_key) && facts.first(&["pyproject.toml", "setup.py"]).is_some() {
+            parts.insert(0, "-e .".to_owned());
+        }
+        (!parts.is_empty()).then(|| {
+            format!(
+                "no virtual environment has the project's dependencies: if they are not installed otherwise, run `python3 -m venv .venv` and \
+                 `.venv/bin/python -m pip install {}`, have git ignore .venv, and let `fledge init` write lanes/verify.yaml anew",
+                parts.join(" ")
+            )
+        })
+    }
+
     fn tests(&self, found: &mut Findings) {
         let files: Vec<&String> = self.facts.paths.iter().filter(|path| is_python_test(path)).collect();
         let is_unittest = |path: &&String| names(self.facts.text(path), "unittest");

@@ -18,7 +18,8 @@ const ACTIONS: [(&str, &str); 7] = [
 ];
 
 /// The offers of a workflow, or why it cannot be read.
-pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
+/// `action` gives the text of a file of an action in the project.
+pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&'t str>) -> Result<Vec<Offer>, String> {
     let root = parse(text, 1).map_err(|problem| problem.to_string())?;
     if !runs_on_changes(&root) {
         return Ok(Vec::new());
@@ -34,6 +35,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
     for (_, job) in jobs {
         let mut reader = Job {
             is_read: &is_read,
+            action: Some(action),
             file,
             env: env.clone(),
             dir: default_dir.map_or("", |dir| text_of(dir)),
@@ -78,8 +80,10 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-struct Job<'f> {
+struct Job<'f, 't> {
     is_read: &'f dyn Fn(&str) -> bool,
+    /// Reads an action of the project; absent in such an action.
+    action: Option<&'f dyn Fn(&str) -> Option<&'t str>>,
     file: &'f str,
     env: BTreeMap<String, String>,
     dir: &'f str,
@@ -88,7 +92,7 @@ struct Job<'f> {
     names: Names,
 }
 
-impl Job<'_> {
+impl Job<'_, '_> {
     fn read(&mut self, job: &Node, offers: &mut Vec<Offer>) {
         let runs_on = get(job, "runs-on").map_or_else(Vec::new, |node| match &node.value {
             Value::List(items) => items.iter().filter_map(scalar).collect(),
@@ -135,9 +139,40 @@ impl Job<'_> {
         }
     }
 
+    /// Reads the steps of an action that lies in the project.
+    fn local(
+        &self,
+        step: &Node,
+        uses: &Node,
+        (why, dir, may_fail): (Option<&'static str>, &str, bool),
+        offers: &mut Vec<Offer>,
+    ) {
+        let found = self.action.and_then(|read| action_of(text_of(uses), read));
+        let parsed = found.and_then(|(file, text)| Some((file, parse(text, 1).ok()?)));
+        let steps = parsed.as_ref().and_then(|(_, root)| get(get(root, "runs")?, "steps"));
+        let (Some((file, root)), Some(steps)) = (&parsed, steps) else {
+            let (file, line, text) = (self.file.to_owned(), uses.place.line, format!("uses: {}", text_of(uses)));
+            let why = why.unwrap_or("fledge does not read what this action runs").to_owned();
+            return offers.push(Err(Refusal { file, line, text, why, is_unread: true }));
+        };
+        let mut names = self.names.clone();
+        if let Some(Value::Map(inputs)) = get(root, "inputs").map(|inputs| &inputs.value) {
+            let given = |name: &str| get(step, "with").and_then(|with| get(with, name)).and_then(scalar);
+            names.extend(inputs.iter().filter_map(|(name, input)| {
+                let value = given(&name.text).or_else(|| get(input, "default").and_then(scalar))?;
+                Some((format!("inputs.{}", name.text), fill(&value, &self.names)))
+            }));
+        }
+        let inner = Job { is_read: self.is_read, action: None, file, env: self.env.clone(), dir: "", why, names };
+        list(steps).iter().for_each(|step| inner.step(step, dir, may_fail, offers));
+    }
+
     fn step(&self, step: &Node, dir: &str, may_fail: bool, offers: &mut Vec<Offer>) {
         let why = self.why.or_else(|| self.obstacle(&get(step, "if").and_then(scalar)?));
         let may_fail = may_fail || get(step, "continue-on-error").and_then(scalar).is_some_and(|text| text == "true");
+        if let Some(uses) = get(step, "uses").filter(|uses| text_of(uses).starts_with("./")) {
+            return self.local(step, uses, (why, dir, may_fail), offers);
+        }
         let own = variables(step, &self.names);
         let mut names = self.names.clone();
         names.extend(own.iter().map(|(name, value)| (format!("env.{name}"), value.clone())));
@@ -165,8 +200,9 @@ impl Job<'_> {
         });
         for (number, read) in command::read(&fill(&script, &names), &known) {
             let (file, line) = (self.file.to_owned(), line + number);
-            let refuse =
-                |text: String, why: &str| Err(Refusal { file: self.file.to_owned(), line, text, why: why.to_owned() });
+            let refuse = |text: String, why: &str| {
+                Err(Refusal { file: self.file.to_owned(), line, text, why: why.to_owned(), is_unread: false })
+            };
             offers.push(match read {
                 Err((text, why_not)) => refuse(text, why.unwrap_or(why_not)),
                 Ok(command) => {
@@ -198,6 +234,13 @@ impl Job<'_> {
             });
         }
     }
+}
+
+/// Returns the file and the text of an action of the project.
+fn action_of<'t>(uses: &str, read: &dyn Fn(&str) -> Option<&'t str>) -> Option<(String, &'t str)> {
+    let folder = uses.trim_start_matches("./").trim_end_matches('/');
+    let files = ["action.yml", "action.yaml"].map(|name| format!("{folder}/{name}"));
+    files.into_iter().find_map(|file| read(&file).map(|text| (file, text)))
 }
 
 fn is_foreign(system: &str) -> bool {

@@ -12,7 +12,25 @@ fn told(text: &str) -> Vec<String> {
         }
         Err(refusal) => format!("{} ! {}: {}", refusal.line, refusal.text, refusal.why),
     };
-    read("ci.yml", text).unwrap().into_iter().map(line).collect()
+    let action = |path: &str| (path == ".github/actions/check/action.yml").then_some(ACTION);
+    read("ci.yml", text, &action).unwrap().into_iter().map(line).collect()
+}
+
+const ACTION: &str = "inputs: { what: { default: test }, how: { default: '' } }\nruns:\n  using: composite\n  steps:\n    \
+    - run: make ${{ inputs.what }} ${{ inputs.how }}\n      shell: bash\n    - uses: ./.github/actions/check\n";
+
+#[test]
+fn the_steps_of_an_action_of_the_project_are_offered_and_what_is_not_read_is_named() {
+    let text = "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ./.github/actions/check\n        with: { how: -k }\n        \
+        working-directory: web\n      - uses: ./.github/actions/other/\n";
+    assert_eq!(
+        told(text),
+        [
+            "5 make test -k",
+            "7 ! uses: ./.github/actions/check: fledge does not read what this action runs",
+            "9 ! uses: ./.github/actions/other/: fledge does not read what this action runs",
+        ]
+    );
 }
 
 #[test]
@@ -66,7 +84,7 @@ fn jobs_with_services_and_workflows_for_other_events_are_left_out() {
     for on in ["schedule: [{ cron: x }]", "workflow_dispatch:", "push: { tags: ['v*'] }", "release:"] {
         assert_eq!(told(&format!("on:\n  {on}{job}")), [""; 0], "{on}");
     }
-    assert!(read("ci.yml", "a: [").is_err());
+    assert!(read("ci.yml", "a: [", &|_| None).is_err());
     assert_eq!(told("- 1"), [""; 0]);
 }
 

@@ -20,6 +20,9 @@ const RESERVED: [&str; 12] = [
     "spec",
 ];
 
+/// The most jobs that one extends.
+const MOST_PARENTS: usize = 20;
+
 /// The offers of the file.
 ///
 /// # Errors
@@ -32,9 +35,18 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
         jobs.iter().filter(|(name, _)| !RESERVED.contains(&name.text.as_str()) && !name.text.starts_with('.'))
     {
         let why = obstacle(&root, job);
-        let vars: BTreeMap<String, String> = [&root, job].into_iter().flat_map(variables).collect();
-        let may_fail = get(job, "allow_failure").is_some_and(|flag| flag.value == Value::Bool(true));
-        let Some(script) = get(job, "script") else { continue };
+        let mut vars: BTreeMap<String, String> = variables(&root).into_iter().collect();
+        lineage(&root, job).into_iter().rev().for_each(|own| vars.extend(variables(own)));
+        let own = |key: &str| inherited(&root, job, key);
+        let may_fail = own("allow_failure").is_some_and(|flag| flag.value == Value::Bool(true));
+        let Some(script) = own("script") else {
+            if get(job, "extends").is_some() {
+                let (text, line) = (format!("job {}", name.text), name.place.line);
+                let why = why.unwrap_or("it extends what is in another file").to_owned();
+                offers.push(Err(Refusal { file: file.to_owned(), line, text, why, is_unread: true }));
+            }
+            continue;
+        };
         let lines: Vec<&Node> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
         // A job is one script: `cd` of one line holds for the next.
         let whole: Vec<&str> = lines.iter().map(|line| text_of(line)).collect();
@@ -42,7 +54,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
             lines.iter().flat_map(|line| (0..text_of(line).lines().count()).map(|n| line.place.line + n)).collect();
         for (number, read) in command::read(&whole.join("\n"), &vars) {
             let line = numbers.get(number).copied().unwrap_or(name.place.line);
-            let refuse = |text, why: &str| Err(Refusal { file: file.to_owned(), line, text, why: why.to_owned() });
+            let refuse = |text, why: &str| {
+                Err(Refusal { file: file.to_owned(), line, text, why: why.to_owned(), is_unread: false })
+            };
             offers.push(match read {
                 Err((text, why_not)) => refuse(text, why.unwrap_or(why_not)),
                 Ok(command) => match why {
@@ -65,19 +79,37 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
 /// Why a job's commands cannot be used.
 fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
     let has = |key: &str, words: &[&str]| {
-        let node = get(job, key)?;
+        let node = inherited(root, job, key)?;
         let texts = std::iter::once(node).chain(list(node)).filter_map(Node::as_text);
         texts.map(str::to_ascii_lowercase).any(|text| words.iter().any(|word| text.contains(word))).then_some(())
     };
-    if get(root, "services").or_else(|| get(job, "services")).is_some() {
+    if get(root, "services").or_else(|| inherited(root, job, "services")).is_some() {
         Some("its job needs services")
     } else if has("tags", &["windows", "macos"]).is_some() {
         Some("it runs on another operating system")
     } else if has("stage", &["deploy", "publish", "release"]).is_some() || has("only", &["tags"]).is_some() {
         Some("it runs only for releases")
     } else {
-        (get(job, "when").is_some_and(|when| text_of(when) == "manual")).then_some("it runs only by hand")
+        (inherited(root, job, "when").is_some_and(|when| text_of(when) == "manual")).then_some("it runs only by hand")
     }
+}
+
+/// A job and what it extends, the nearest first.
+fn lineage<'n>(root: &'n Node, job: &'n Node) -> Vec<&'n Node> {
+    let mut all = vec![job];
+    let mut next = 0;
+    while let Some(one) = all.get(next).copied().filter(|_| all.len() < MOST_PARENTS) {
+        let names = get(one, "extends").map_or_else(Vec::new, |it| std::iter::once(it).chain(list(it)).collect());
+        // The last one in a list wins.
+        all.extend(names.into_iter().rev().filter_map(Node::as_text).filter_map(|name| get(root, name)));
+        next += 1;
+    }
+    all
+}
+
+/// The value of a key of a job, or of the nearest job that it extends.
+fn inherited<'n>(root: &'n Node, job: &'n Node, key: &str) -> Option<&'n Node> {
+    lineage(root, job).into_iter().find_map(|one| get(one, key))
 }
 
 fn variables(node: &Node) -> Vec<(String, String)> {
@@ -94,7 +126,9 @@ mod tests {
     fn the_scripts_of_jobs_are_offered_and_those_of_others_refused() {
         let text = "stages: [test]\nvariables: { F: --all }\nunit:\n  script:\n    - cd web\n    - make test $F\n  allow_failure: true\n\
                     base:\n  services: [postgres]\n  script: make check\nship:\n  stage: deploy\n  script: [make x]\n.hidden:\n  script: [make y]\n\
-                    hand:\n  when: manual\n  script: [make z]\nwin:\n  tags: [windows]\n  script:\n    - |\n      make a\n      make $B\n";
+                    hand:\n  when: manual\n  script: [make z]\nwin:\n  tags: [windows]\n  script:\n    - |\n      make a\n      make $B\n\
+                    .root: { variables: { G: x, H: y }, script: [make no] }\n.base: { extends: .root, allow_failure: true, script: [make $G $H] }\n\
+                    child: { extends: [.root, .base], variables: { H: z } }\nround: { extends: round }\nfar: { extends: .far }\n";
         let line = |offer: Offer| match offer {
             Ok(found) => {
                 format!("{} {} in {} {}", found.line, command::quoted(&found.words), found.dir, found.may_fail)
@@ -111,6 +145,9 @@ mod tests {
                 "18 ! make z: it runs only by hand",
                 "23 ! make a: it runs on another operating system",
                 "24 ! make $B: it runs on another operating system",
+                "26 make x z in  true",
+                "28 ! job round: it extends what is in another file",
+                "29 ! job far: it extends what is in another file",
             ]
         );
         assert!(read("ci.yml", "a: !x [").is_err());

@@ -40,6 +40,8 @@ struct Refusal {
     line: usize,
     text: String,
     why: String,
+    /// It is a part of the CI that was not read, whatever is in it.
+    is_unread: bool,
 }
 
 type Offer = Result<Candidate, Refusal>;
@@ -63,6 +65,8 @@ pub(super) struct OwnCheck {
     words: Vec<String>,
 }
 
+/// The hooks of pre-commit.
+const HOOKS: [&str; 2] = [".pre-commit-config.yaml", ".pre-commit-config.yml"];
 /// The most steps that are taken from a project's CI.
 const MOST: usize = 16;
 /// Variables that change how tools print or where they keep things, or that belong to the machine.
@@ -103,19 +107,24 @@ impl Own {
 pub(super) fn look(facts: &Facts) -> Own {
     let mut own = Own::default();
     let mut left_out = LeftOut::default();
-    own.tools.extend(
-        [".pre-commit-config.yaml", ".pre-commit-config.yml"].iter().flat_map(|file| envs::hooks(facts.text(file))),
-    );
+    own.tools.extend(HOOKS.iter().flat_map(|file| envs::hooks(facts.text(file))));
     for (file, text) in &facts.texts {
         let offers = match file.as_str() {
             ".gitlab-ci.yml" => gitlab::read(file, text),
-            file if file.starts_with(".github/workflows/") && !is_aside(file) => github::read(file, text),
+            file if file.starts_with(".github/workflows/") && !is_aside(file) => {
+                github::read(file, text, &|path| facts.texts.get(path).map(String::as_str))
+            }
             _ => continue,
         };
         match offers {
             Ok(offers) => offers.into_iter().for_each(|offer| own.take(offer, facts, &mut left_out)),
             Err(why) => own.remarks.push(format!("left out: {file}, because it cannot be read: {why}")),
         }
+    }
+    if let Some(file) = facts.first(&HOOKS) {
+        own.remarks.push(format!(
+            "left out: the hooks of {file}, because pre-commit fetches them and may change files; tools among them that the project configures are steps"
+        ));
     }
     if own.checks.is_empty() {
         // Without a CI that can be read, the tools that gather checks stand for it.
@@ -143,7 +152,8 @@ impl Own {
                 let parts = refusal.text.split(['|', '(', ';', '&']);
                 let words = |part: &str| part.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
                 self.tools.extend(parts.map(|part| tools::tool(&words(part))));
-                let is_check = refusal.text.split(|c: char| " \t()`;&|".contains(c)).any(is_known_program);
+                let is_check =
+                    refusal.is_unread || refusal.text.split(|c: char| " \t()`;&|".contains(c)).any(is_known_program);
                 left_out.add(&refusal.why, &refusal.text, (&refusal.file, refusal.line), is_check);
             }
             Ok(candidate) if candidate.words.iter().any(|word| ["--version", "--help"].contains(&word.as_str())) => {}

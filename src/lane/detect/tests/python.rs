@@ -49,6 +49,21 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
             "mypy flake8 python3"
         ),
         ("no tests", &[("pyproject.toml", "[project]")], "python3 pytest"),
+        (
+            "dependencies that no environment has",
+            &[
+                ("pyproject.toml", "[project]\ndependencies = [\"attrs\"]"),
+                ("requirements-dev.txt", "# none\n"),
+                ("requirements.txt", "attrs"),
+                unittest
+            ],
+            "python3"
+        ),
+        (
+            "dependencies that an environment may have",
+            &[("requirements.txt", "attrs"), (".venv/bin/python", ""), unittest],
+            "python3"
+        ),
         ("no python", &[("pyproject.toml", ""), unittest], ""),
         ("nothing but tests", &[("calc.py", ""), ("test_calc.py", "import unittest")], "python3"),
         ("nothing but tests of pytest", &[("tests/test_a.py", "def test_a(): pass")], "python3 #!python3"),

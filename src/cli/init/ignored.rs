@@ -1,0 +1,142 @@
+//! Ignored files that a check reads: the room brings those that cannot hold secrets or what the sources are built into, and people
+//! are told of the others.
+
+use super::super::failure::Failure;
+use super::super::lanes::{InRoom, say};
+use super::trial::{LaneFile, say_place};
+use crate::gate::Policy;
+use crate::lane::detect::{DETECTED_LANE, Detected};
+use crate::verdict::{StepReport, StepStatus};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// How often the checks are tried with more ignored files.
+const MOST_TRIES: usize = 3;
+/// The bytes in which a file that is no text is known.
+const START: u64 = 8192;
+/// Endings of files that hold keys.
+const KEYS: [&str; 8] = ["pem", "key", "p12", "pfx", "jks", "keystore", "asc", "gpg"];
+/// Parts of names, in small letters, of files that hold secrets.
+const SECRETS: [&str; 7] = ["secret", "credential", "password", "id_rsa", "id_ed25519", ".npmrc", ".netrc"];
+/// Endings of files of variables that are made for tests, and hold no secrets of anyone.
+const FOR_TESTS: [&str; 6] = ["test", "testing", "ci", "example", "sample", "template"];
+
+/// What an ignored file is for a room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Settings and other text.
+    Plain,
+    /// It may hold secrets.
+    Secret,
+    /// It may be built from the sources: as it is, it would be judged in place of the work.
+    Built,
+}
+
+/// Has the room bring what the checks read that pass by hand, and tries them again, as long as more passes. Adds remarks to the lane.
+pub(super) async fn include(
+    file: &mut LaneFile<'_>,
+    detected: &mut Detected,
+    by_hand: &[StepReport],
+    mut room: InRoom,
+) -> Result<InRoom, Failure> {
+    for _ in 0..MOST_TRIES {
+        let lacked = lacked(by_hand, &room);
+        let mut is_new = false;
+        for (step, path) in lacked.iter().filter(|(_, path)| kind(file.root, path) == Kind::Plain) {
+            is_new |= detected.include(path, step);
+        }
+        if !is_new || !file.amend(detected).await? {
+            break;
+        }
+        say_place("in a clean room with the ignored files that they read");
+        room = file.trial.in_room(DETECTED_LANE).await?;
+    }
+    let ended = room.steps.as_deref().unwrap_or_default();
+    detected.keep_included(|name| ended.iter().any(|step| step.step == name && !step.status.is_failure()));
+    let included: Vec<&str> = detected.included().collect();
+    if !included.is_empty() {
+        let paths = included.join(", ");
+        say(&[format!(
+            "git ignores what the checks read, so the lane says `include_ignored: [{paths}]`: a room has it as it was before the agent"
+        )]);
+    }
+    for (step, path) in lacked(by_hand, &room) {
+        detected.remarks.extend(remark(&step, &path, kind(file.root, &path)));
+    }
+    Ok(room)
+}
+
+/// The steps that pass by hand and fail in the room, each with an ignored path that it names.
+fn lacked(by_hand: &[StepReport], room: &InRoom) -> Vec<(String, String)> {
+    let has_passed = |name: &str| by_hand.iter().any(|it| it.step == name && it.status == StepStatus::Passed);
+    let steps = room.lacked.iter().filter(|(step, _)| has_passed(step));
+    steps.flat_map(|(step, paths)| paths.iter().map(|path| (step.clone(), path.clone()))).collect()
+}
+
+/// Says why a path was not included.
+fn remark(step: &str, path: &str, kind: Kind) -> Option<String> {
+    let start = format!("`{step}` fails in a clean room, which lacks `{path}`, for git ignores it");
+    match kind {
+        Kind::Plain => None,
+        Kind::Secret => Some(format!(
+            "{start}: it may hold secrets, so it is not included; write `include_ignored: [{path}]` if what the checks run may read it"
+        )),
+        Kind::Built => Some(format!(
+            "{start}: have a step before it build it, or write `include_ignored: [{path}]` if it does not depend on the sources"
+        )),
+    }
+}
+
+fn kind(root: &Path, path: &str) -> Kind {
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    let is_open_env = FOR_TESTS.contains(&ending);
+    let is_env = name.starts_with(".env");
+    if (is_env && !is_open_env) || KEYS.contains(&ending) || SECRETS.iter().any(|part| name.contains(part)) {
+        return Kind::Secret;
+    }
+    let file = root.join(path);
+    let is_started = file.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
+    if is_started || Policy::is_source(path) || !is_text(&file) { Kind::Built } else { Kind::Plain }
+}
+
+fn is_text(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let is_read = File::open(file).is_ok_and(|file| file.take(START).read_to_end(&mut start).is_ok());
+    is_read && file.is_file() && !start.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::temp_dir;
+    use std::fs::{Permissions, create_dir, set_permissions, write};
+
+    #[test]
+    fn neither_secrets_nor_what_is_built_is_taken_for_a_plain_file() {
+        let root = temp_dir();
+        create_dir(root.path().join("dist")).unwrap();
+        for name in ["config.local.json", ".env.test", ".env", ".env.local", "tls.pem", "Secrets.yaml", "app", "gen.py"]
+        {
+            write(root.path().join(name), "a=1\n").unwrap();
+        }
+        write(root.path().join("model.bin"), [0, 1]).unwrap();
+        set_permissions(root.path().join("app"), Permissions::from_mode(0o755)).unwrap();
+        for (path, is) in [
+            ("config.local.json", Kind::Plain),
+            (".env.test", Kind::Plain),
+            (".env", Kind::Secret),
+            (".env.local", Kind::Secret),
+            ("tls.pem", Kind::Secret),
+            ("Secrets.yaml", Kind::Secret),
+            ("app", Kind::Built),
+            ("gen.py", Kind::Built),
+            ("dist", Kind::Built),
+            ("model.bin", Kind::Built),
+        ] {
+            assert_eq!(kind(root.path(), path), is, "{path}");
+        }
+    }
+}
