@@ -31,6 +31,8 @@ pub(super) struct Display {
     doing: String,
     /// The steps of the gate that runs.
     story: Story,
+    /// Whether it was told that the base is judged, before the agent.
+    has_told_base: bool,
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,
     attempt: u32,
@@ -45,8 +47,18 @@ pub(super) struct Display {
 impl Display {
     pub(super) fn new(is_live: bool) -> Self {
         let (live, doing, story) = (Live::new(is_live), String::new(), Story::default());
-        let nested = BTreeMap::new();
-        Self { live, doing, story, is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true, nested }
+        Self {
+            live,
+            doing,
+            story,
+            has_told_base: false,
+            is_mid_line: false,
+            attempt: 0,
+            attempts: 1,
+            turn: 0,
+            succeeded: true,
+            nested: BTreeMap::new(),
+        }
     }
 
     /// Shows one event.
@@ -218,7 +230,12 @@ impl Display {
 
     fn step(&mut self, progress: &StepProgress) {
         match progress {
-            StepProgress::Started { lane, step, command } => self.live.begin(&format!("{lane}/{step}"), command),
+            StepProgress::Started { lane, step, command } => {
+                if self.attempt == 0 && !std::mem::replace(&mut self.has_told_base, true) {
+                    self.line(&[(Tone::Faint, "  judging the base")]);
+                }
+                self.live.begin(&format!("{lane}/{step}"), command);
+            }
             StepProgress::Output { lane, step, line } => self.live.note(&format!("{lane}/{step}"), line),
             StepProgress::Retried(report) => {
                 self.live.end(&format!("{}/{}", report.lane, report.step));

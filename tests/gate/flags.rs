@@ -79,7 +79,9 @@ fn the_base_is_judged_when_the_flag_says_so() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--baseline=always").run();
     ended.must_be(0, "verified");
-    assert!(ended.stderr.contains("✗ the gate fails on the base: there"), "{}", ended.story());
+    let said = ["● planning", "  judging the base", "✗ the gate fails on the base: there", "● executing"];
+    let places = said.map(|line| ended.stderr.find(line).unwrap_or_else(|| panic!("{line}: {}", ended.story())));
+    assert!(places.is_sorted() && ended.stderr.matches("judging the base").count() == 1, "{}", ended.story());
 }
 
 #[test]

@@ -51,7 +51,8 @@ impl Row {
             },
             AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
             AgentEvent::LaneStep(StepProgress::Started { step, .. }) => {
-                self.doing = format!("verifying: {}", step);
+                let what = if self.attempt == 0 { "judging the base" } else { "verifying" };
+                self.doing = format!("{what}: {step}");
             }
             AgentEvent::Usage(usage) => self.usd_micros = usage.cost_micros.unwrap_or(0),
             _ => return false,
