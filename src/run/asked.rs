@@ -1,8 +1,17 @@
-//! Whether a task asks for a change of a file: it names the file in a sentence that says what to do with it. Pure.
+//! Whether a task asks for a change of a file: it names the file, its folder or all tests in a sentence that says what to do with it. Pure.
 
 /// Words of a sentence that asks for a change.
 const DOES: &str = "add adapt adjust append bump change configure create declare delete drop edit enable disable extend format insert \
 introduce move put reformat remove rename replace reorder rewrite set sort split update write";
+/// Words of a sentence that asks for another form of files.
+const FORMATS: &str = "format reformat";
+/// Words of one that asks for a program to do that, and names of such programs.
+const RUNS: &str = "apply run use";
+const FORMATTERS: &str = "formatter formatters prettier black rustfmt gofmt eslint ruff";
+/// Words of a sentence that asks for a change of many tests at once.
+const CHANGES: &str = "adapt adjust change convert edit migrate move rename rewrite split update";
+const ALL: &str = "all every each";
+const TESTS: &str = "tests test testcases specs";
 /// Words of a sentence that names a file for another reason: the file must pass, or must stay.
 const STAYS: &str = "pass passes passing green fail fails failing keep leave never not don't without";
 /// Bytes of the shortest name that is looked for without its folder: a shorter one is a word like others.
@@ -15,9 +24,18 @@ pub(super) fn asks_to_change(text: &str, path: &str) -> bool {
         let words: Vec<&str> =
             sentence.split(|c: char| c.is_whitespace() || "`\"'()[],;".contains(c)).map(trim).collect();
         let has = |list: &str| words.iter().any(|word| list.split_whitespace().any(|it| word.eq_ignore_ascii_case(it)));
-        let is_named = words.iter().any(|word| *word == path || (*word == name && name.len() >= SHORTEST));
-        is_named && has(DOES) && !has(STAYS)
+        let is_folder = |word: &str| word.strip_suffix('/').is_some_and(|_| path.starts_with(word));
+        let is_it = |word: &str| word == path || (word == name && name.len() >= SHORTEST) || is_folder(word);
+        let is_named = words.iter().any(|word| is_it(word));
+        let formats = has(FORMATS) || (has(RUNS) && has(FORMATTERS));
+        let is_of_tests = || is_test(path) && has(TESTS) && (formats || (has(CHANGES) && has(ALL)));
+        ((is_named && (has(DOES) || formats)) || is_of_tests()) && !has(STAYS)
     })
+}
+
+/// Whether a path has the name of a test, or is in a folder of tests.
+fn is_test(path: &str) -> bool {
+    path.split(['/', '_', '-', '.']).any(|word| matches!(word, "test" | "tests" | "spec" | "__tests__"))
 }
 
 /// A word without the signs of its sentence; the dot that a file name begins with stays.
@@ -47,6 +65,14 @@ mod tests {
             ("Change the parser so that tests/test_calc.py passes", "tests/test_calc.py", false),
             ("Add a cache. tests/test_calc.py shows how it is used.", "tests/test_calc.py", false),
             ("Do not change tests/test_calc.py", "tests/test_calc.py", false),
+            ("Mend calc.py. Then run the formatter over all tests.", "tests/test_calc.py", true),
+            ("Reformat the tests", "web/cart.test.ts", true),
+            ("Rename the fixtures in tests/unit/", "tests/unit/test_calc.py", true),
+            ("Update all tests to the new names", "tests/test_calc.py", true),
+            ("Run all tests", "tests/test_calc.py", false),
+            ("Format calc.py so that all tests pass", "tests/test_calc.py", false),
+            ("Add tests for the formatter", "tests/test_calc.py", false),
+            ("Update the parser, and add tests", "tests/test_calc.py", false),
             ("Add a flag to the library", "web/lib", false),
             ("Add a flag to calc.py", "tests/test_calc.py", false),
         ] {
