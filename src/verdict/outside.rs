@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Files of one ignored folder that are named one by one.
-const FEW: usize = 3;
+/// Files of one ignored folder that are named; of more, the rest is counted.
+const NAMED: usize = 10;
 /// The most entries of each list.
 const MOST: usize = 100;
 
@@ -44,7 +44,7 @@ pub struct IgnoredFile {
 }
 
 impl OutsideTree {
-    /// Groups the ignored files by folder, so that a build is one entry.
+    /// Groups the ignored files by folder, so that a build is few entries.
     pub fn new(ignored: Vec<IgnoredFile>, left_out: Vec<OutsidePath>) -> Self {
         Self { ignored: grouped(ignored), left_out: bounded(left_out) }
     }
@@ -61,9 +61,9 @@ impl OutsidePath {
         Self { path: path.to_owned(), files: 1, why: why.to_owned() }
     }
 
-    /// A group of files that can run.
-    fn group(path: String, files: u64) -> Self {
-        Self { path, files, why: "files that can run".to_owned() }
+    /// The files of a folder that are not named.
+    fn more(path: String, files: u64) -> Self {
+        Self { path, files, why: "others that can run".to_owned() }
     }
 
     /// The entry as a line for people.
@@ -89,15 +89,17 @@ fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
     }
     let mut all = Vec::new();
     for (name, roots) in by_name {
-        let count: usize = roots.iter().map(|(_, files)| files.len()).sum();
-        match roots.as_slice() {
-            _ if count <= FEW => {
-                let files = roots.iter().flat_map(|(_, files)| files);
-                all.extend(files.map(|file| OutsidePath::file(&file.path, file.what)));
-            }
-            [(root, _)] => all.push(OutsidePath::group(format!("{root}/"), count as u64)),
-            _ => all.push(OutsidePath::group(format!("**/{name}/"), count as u64)),
-        }
+        let mut files: Vec<&IgnoredFile> = roots.iter().flat_map(|(_, files)| files).collect();
+        files.sort_by_key(|file| &file.path);
+        // One more is named as well.
+        let named = if files.len() == NAMED + 1 { NAMED + 1 } else { NAMED };
+        let more = files.len().saturating_sub(named) as u64;
+        all.extend(files.iter().take(named).map(|file| OutsidePath::file(&file.path, file.what)));
+        let folder = match roots.as_slice() {
+            [(root, _)] => format!("{root}/"),
+            _ => format!("**/{name}/"),
+        };
+        all.extend((more > 0).then(|| OutsidePath::more(folder, more)));
     }
     bounded(all)
 }
@@ -127,16 +129,22 @@ mod tests {
     }
 
     #[test]
-    fn few_files_are_named_and_many_are_one_group_for_their_folder() {
+    fn files_are_named_and_what_is_too_much_is_counted_for_their_folder() {
         let few = vec![file(".venv", ".venv/bin/python"), file("run.sh", "run.sh")];
         assert_eq!(lines(few), [".venv/bin/python: an executable", "run.sh: an executable"]);
-        let build = (0..300).map(|number| file("target", &format!("target/debug/{number}"))).collect();
-        assert_eq!(lines(build), ["target/: 300 files that can run"]);
-        let caches = ["a", "b", "c", "d"].map(|name| {
-            let root = format!("{name}/__pycache__");
+        let build =
+            |count: usize| (0..count).map(|number| file("target", &format!("target/debug/{number:03}"))).collect();
+        let all = lines(build(NAMED));
+        assert_eq!((all.len(), all[NAMED - 1].as_str()), (NAMED, "target/debug/009: an executable"));
+        let most = lines(build(300));
+        assert_eq!((most.len(), most[0].as_str()), (NAMED + 1, "target/: 290 others that can run"));
+        assert_eq!(most[1..], all);
+        let caches = (10..22).map(|number| {
+            let root = format!("{number}/__pycache__");
             file(&root, &format!("{root}/x.pyc"))
         });
-        assert_eq!(lines(caches.into()), ["**/__pycache__/: 4 files that can run"]);
+        let caches = lines(caches.collect());
+        assert_eq!((caches.len(), caches[0].as_str()), (NAMED + 1, "**/__pycache__/: 2 others that can run"));
     }
 
     #[test]

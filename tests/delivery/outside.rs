@@ -29,20 +29,24 @@ fn ignored_files_that_can_run_later_are_named_on_the_terminal_and_in_the_report(
 }
 
 #[test]
-fn a_build_is_one_line_and_what_is_as_before_is_none() {
+fn a_build_is_some_names_and_a_count_and_what_is_as_before_is_none() {
     let model = Model::new([
-        shell("touch done; mkdir -p out/debug; for n in $(seq 200); do cp /bin/true out/debug/$n; done"),
+        shell("touch done; mkdir -p out/debug; for n in $(seq 101 300); do cp /bin/true out/debug/$n; done"),
         say("Done."),
     ]);
     let fledge = Fledge::simple(&model).file(".gitignore", "/out\n/env\n").file("env/old.py", "1").committed();
     let ended = fledge.arg("--summary=s.md").run();
     let report = ended.must_be(0, "verified");
+    let named = (101..111).map(|number| format!("out/debug/{number}"));
+    let wanted: Vec<String> = std::iter::once("out/".to_owned()).chain(named).collect();
+    assert_eq!(paths(&report, "ignored"), wanted);
     assert_eq!(
-        report["outside_tree"],
-        json!({ "ignored": [{ "path": "out/", "files": 200, "why": "files that can run" }] })
+        report["outside_tree"]["ignored"][0],
+        json!({ "path": "out/", "files": 190, "why": "others that can run" })
     );
     let page = ended.file("s.md").unwrap();
-    assert!(page.contains("- ignored: `out/: 200 files that can run`"), "{page}");
+    assert!(page.contains("- ignored: `out/: 190 others that can run`"), "{page}");
+    assert!(page.contains("- `out/debug/101: an executable`"), "{page}");
 }
 
 #[test]
