@@ -169,7 +169,8 @@ async fn tests_inside(
         if had(&change) {
             before.extend(text(site, gate.base(), path, stop).await?.map(|text| (path, text)));
         }
-        after.extend(text(site, tree, path, stop).await?);
+        let is_new = change.from_mode == 0;
+        after.extend(text(site, tree, path, stop).await?.map(|text| inside::Source { path, text, is_new }));
     }
     let told = |path: &str| format!("{path} changed: tests inside of it, or what they use, are other ones than before");
     Ok(inside::changed(&before, &after).into_iter().map(told).collect())

@@ -14,17 +14,54 @@ pub(super) fn may_have(path: &str) -> bool {
     path.ends_with(".rs")
 }
 
-/// The files of the base in which a test was that is in none of the files now, or is another one. `after` is what is in the files that were
-/// changed or are new: a test that was only moved is found there.
-pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[String]) -> Vec<&'b str> {
+/// A file of the work that was changed or is new.
+#[derive(Debug)]
+pub(super) struct Source<'p> {
+    pub(super) path: &'p str,
+    pub(super) text: String,
+    pub(super) is_new: bool,
+}
+
+/// The files of the base in which a test was that is in none of the files now, or is another one. A test that was only moved is found in one of
+/// `after`. A new file in which no module is declared to be is not built, so what is in it does not count.
+pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>]) -> Vec<&'b str> {
     let mut now = Found::default();
-    after.iter().for_each(|text| now.look_into(text));
+    built(after).into_iter().for_each(|source| now.look_into(&source.text));
     let is_other = |text: &str| {
         let mut was = Found::default();
         was.look_into(text);
         !was.tests.is_subset(&now.items) || !was.examples.is_subset(&now.examples)
     };
     before.iter().filter(|(_, text)| is_other(text)).map(|(path, _)| *path).collect()
+}
+
+/// The sources that are built: those that the base had, those that cargo finds as tests or programs by their folder, and what these declare.
+fn built<'s, 'p>(sources: &'s [Source<'p>]) -> Vec<&'s Source<'p>> {
+    let is_found = |path: &str| matches!(path.rsplit('/').nth(1), Some("tests" | "bin"));
+    let (mut open, mut others): (Vec<_>, Vec<_>) =
+        sources.iter().partition(|source| !source.is_new || is_found(source.path));
+    let mut found = Vec::new();
+    while let Some(source) = open.pop() {
+        let mut declared = Found::default();
+        declared.look_into(&source.text);
+        let places: BTreeSet<String> =
+            declared.modules.iter().flat_map(|module| module_places(source.path, module)).collect();
+        let (next, rest) = others.into_iter().partition(|other| places.contains(other.path));
+        others = rest;
+        open.extend::<Vec<_>>(next);
+        found.push(source);
+    }
+    found
+}
+
+/// The paths that a module may be at, seen from the file that declares it.
+fn module_places(path: &str, module: &str) -> Vec<String> {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let stem = name.strip_suffix(".rs").unwrap_or(name);
+    let files = [format!("{module}.rs"), format!("{module}/mod.rs")];
+    let in_folder = |folder: &str| files.clone().map(|file| super::names::joined(folder, &file));
+    let inner = super::names::joined(folder, stem);
+    in_folder(folder).into_iter().chain(in_folder(&inner)).collect()
 }
 
 /// What is in some files: each as its words, whatever the form.
@@ -36,6 +73,8 @@ struct Found {
     items: BTreeSet<String>,
     /// Examples in documentation that are run.
     examples: BTreeSet<String>,
+    /// The modules in other files that are built wherever this file is, or for tests; a path where one is said, without its ending.
+    modules: BTreeSet<String>,
 }
 
 /// Where something stands.
@@ -97,6 +136,20 @@ impl Found {
         }
         if !parts.iter().any(|part| matches!(part, TokenTree::Ident(_))) {
             return None; // the `;` behind a body
+        }
+        let is_always = attributes.iter().all(|attribute| attribute.name != "cfg" || attribute.is_for_tests());
+        if is_module
+            && is_always
+            && within.when.is_empty()
+            && !attributes.iter().any(|attribute| attribute.name == "cfg_attr")
+        {
+            let name = parts
+                .iter()
+                .rev()
+                .find_map(|part| if let TokenTree::Ident(name) = part { Some(name.to_string()) } else { None });
+            let path = attributes.iter().find(|attribute| attribute.name == "path");
+            let path = path.and_then(|path| Some(path.text.split('"').nth(1)?.trim_end_matches(".rs").to_owned()));
+            self.modules.extend(path.or(name));
         }
         let is_test = attributes.iter().any(|attribute| attribute.is_test || attribute.is_for_tests());
         let said: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
@@ -214,7 +267,12 @@ mod tests {
         #[cfg(test)]\nmod tests {\n    use super::*;\n\n    fn three() -> i32 { 3 }\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), three());\n    }\n}\n";
 
     fn is_told(after: &[&str]) -> bool {
-        let after: Vec<String> = after.iter().map(|text| (*text).to_owned()).collect();
+        let source = |(number, text): (usize, &&str)| Source {
+            path: if number == 0 { "src/a.rs" } else { "src/a/tests.rs" },
+            text: (*text).to_owned(),
+            is_new: number > 0,
+        };
+        let after: Vec<Source<'_>> = after.iter().enumerate().map(source).collect();
         changed(&[("src/a.rs", BASE.to_owned())], &after) == ["src/a.rs"]
     }
 
@@ -222,8 +280,8 @@ mod tests {
     fn what_leaves_the_tests_as_they_were_is_not_told() {
         let more =
             "    #[test]\n    fn adds_more() {\n        assert_eq!(add(2, 2), 4);\n    }\n\n    #[test]\n    fn adds()";
-        let apart =
-            BASE.replace("#[cfg(test)]\nmod tests {\n", "#[cfg(test)]\nmod tests;\n//").replace("a - b", "a + b");
+        let product = BASE.split("mod tests {").next().unwrap();
+        let apart = format!("{product}mod tests;\n").replace("a - b", "a + b");
         let moved = "use super::*;\nfn three() -> i32 { 3 }\n#[test]\nfn adds() { assert_eq!(add(1, 2), three()); }\n";
         for after in [
             vec![BASE],
@@ -238,6 +296,34 @@ mod tests {
         assert!(
             changed(&[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())], &[]).is_empty()
         );
+    }
+
+    #[test]
+    fn a_test_that_is_kept_where_it_is_not_built_is_another_one() {
+        let weaker = BASE.replace("assert_eq!(add(1, 2), three());", "");
+        let kept = BASE.replace("#[cfg(test)]\nmod tests {", "mod tests {");
+        for (declared, path, is_built) in [
+            ("", "src/old.rs", false),
+            ("mod other;\n", "src/old.rs", false),
+            ("#[cfg(any())]\nmod old;\n", "src/old.rs", false),
+            ("#[cfg_attr(all(), cfg(any()))]\nmod old;\n", "src/old.rs", false),
+            ("// mod old;\n", "src/old.rs", false),
+            ("mod old;\n", "src/deep/old.rs", false),
+            ("", "examples/old.rs", false),
+            ("pub mod old;\n", "src/old.rs", true),
+            ("#[cfg(test)]\nmod old;\n", "src/old/mod.rs", true),
+            ("#[path = \"kept/old.rs\"]\nmod old;\n", "src/kept/old.rs", true),
+            ("mod old;\n", "src/a/old.rs", true),
+            ("", "tests/old.rs", true),
+        ] {
+            let source = |path, text, is_new| Source { path, text, is_new };
+            for old in [BASE, &kept] {
+                let after =
+                    [source("src/a.rs", format!("{declared}{weaker}"), false), source(path, old.to_owned(), true)];
+                let told = changed(&[("src/a.rs", BASE.to_owned())], &after);
+                assert_eq!(told.is_empty(), is_built, "{declared}: {path}");
+            }
+        }
     }
 
     #[test]
