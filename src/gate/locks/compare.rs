@@ -28,6 +28,9 @@ pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Opt
         before.as_ref().err().map(|_| "that of the base cannot be parsed, so every entry counts as added; ");
     let before = before.unwrap_or_default();
     let note = note(&before, &after).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
+    // People write requirements by hand, with remarks.
+    let is_other = was.is_some() && is.is_some() && was != is && format != Format::Requirements;
+    let note = note.or_else(|| is_other.then(|| "its entries are the same, and something else in it changed".into()));
     if is.is_none() {
         let had = before.entries.iter().filter(|entry| !entry.checksums.is_empty()).count();
         let wrong = format!("the lock file is removed, and {had} checksums with it");
@@ -234,6 +237,31 @@ fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
     after.iter().filter_map(gained).take(NAMED).collect()
 }
 
+/// The entries of the base that depend on other packages now.
+fn other_needs(before: &[Entry], after: &[Entry]) -> Vec<String> {
+    let all = |entries: &[Entry]| -> BTreeMap<String, BTreeSet<String>> {
+        let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for entry in entries {
+            all.entry(format!("{} {}", entry.name, entry.version)).or_default().extend(entry.needs.iter().cloned());
+        }
+        all
+    };
+    let (was, is) = (all(before), all(after));
+    let changed = is.iter().filter_map(|(name, needs)| Some((name, was.get(name)?, needs)));
+    let told = changed.filter(|(_, was, is)| was != is).map(|(name, was, is)| {
+        let list = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+            one.difference(other).map(String::as_str).collect::<Vec<_>>().join(", ")
+        };
+        let (more, less) = (list(is, was), list(was, is));
+        match (more.is_empty(), less.is_empty()) {
+            (false, true) => format!("{name} depends on {more} as well"),
+            (true, _) => format!("{name} does not depend on {less} any more"),
+            (false, false) => format!("{name} depends on {more} instead of {less}"),
+        }
+    });
+    told.take(NAMED).collect()
+}
+
 /// The entries that were added, updated and removed, by count with the first names; what entries gained, and new options.
 fn note(before: &Lock, after: &Lock) -> Option<String> {
     let (options, Lock { entries: before, .. }) = (after.remarks.difference(&before.remarks), before);
@@ -265,6 +293,7 @@ fn note(before: &Lock, after: &Lock) -> Option<String> {
         })
         .collect();
     told.extend(gains(before, after));
+    told.extend(other_needs(before, after));
     told.extend(options.map(|option| format!("`{option}` is new")));
     if !told.is_empty() {
         return Some(told.join(", "));

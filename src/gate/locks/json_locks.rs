@@ -2,6 +2,7 @@
 
 use super::{Entry, Source, registries};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// A text at a key.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
@@ -16,6 +17,14 @@ pub(super) fn table<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'
 /// The items of a list at a key; none where there is no list.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// What a package depends on, by these keys: the items of lists, and the names of tables with what is asked of each.
+pub(super) fn needs(package: &Value, keys: &[&str]) -> BTreeSet<String> {
+    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let in_lists = keys.iter().flat_map(|key| list(package, key)).map(written);
+    let in_tables = keys.iter().flat_map(|key| table(package, key));
+    in_lists.chain(in_tables.map(|(name, value)| format!("{name} {}", written(value)))).collect()
 }
 
 /// The entries of the lock file. Newer npm reads `packages` and older npm `dependencies`, so both count.
@@ -38,6 +47,7 @@ fn npm_package(path: &str, value: &Value) -> Entry {
         return entry;
     };
     let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+    entry.needs = needs(value, &["dependencies", "optionalDependencies", "peerDependencies"]);
     entry.alias = text(value, "name").filter(|own| *own != name).map(ToOwned::to_owned);
     if value.get("hasInstallScript").and_then(Value::as_bool) == Some(true) {
         entry.runs.insert("an install script".into());
@@ -58,6 +68,7 @@ fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Re
     for (name, value) in table(value, "dependencies").filter(|(_, value)| value.is_object()) {
         let version = text(value, "version").unwrap_or_default();
         let mut entry = Entry::new(name, version);
+        entry.needs = needs(value, &["requires"]);
         let resolved = text(value, "resolved");
         if let Some(alias) = version.strip_prefix("npm:") {
             let (target, version) = alias.rsplit_once('@').unwrap_or((alias, ""));
@@ -102,6 +113,7 @@ pub(super) fn composer(content: &str) -> Result<Vec<Entry>, String> {
 
 fn composer_package(package: &Value) -> Entry {
     let mut entry = Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
+    entry.needs = needs(package, &["require"]);
     for place in ["dist", "source"].into_iter().filter_map(|key| package.get(key)) {
         let url = text(place, "url").unwrap_or_default();
         match text(place, "type") {

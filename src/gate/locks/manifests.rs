@@ -30,9 +30,41 @@ const GO: [&str; 24] = [
     "gonum.org", "gorm.io", "dario.cat", "filippo.io",
 ];
 
+/// Manifests whose lines name places: how a name begins and ends, and the words of which such a line has one of each group.
+#[rustfmt::skip]
+const BY_LINE: &[(&str, &str, &[&[&str]])] = &[
+    ("Pipfile", "Pipfile", &[&["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"]]),
+    ("pnpm-workspace", ".yaml", &[&["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"]]),
+    ("setup", ".py", &[&["@ ", "dependency_links"], &["://", "git+"]]),
+    ("mix", ".exs", &[&["git:", "github:", "repo:"]]),
+    ("build", ".gradle", &[&["maven", "ivy", "uri(", "url"], &["://"]]),
+    ("build", ".gradle.kts", &[&["maven", "ivy", "uri(", "url"], &["://"]]),
+];
+
 /// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
-    matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml" | "go.mod")
+    let name = name_of(path);
+    by_line(name).is_some()
+        || is_of_conda(name)
+        || matches!(
+            name,
+            "Gemfile"
+                | "composer.json"
+                | "go.mod"
+                | "pom.xml"
+                | "pubspec.yaml"
+                | "pubspec.lock"
+                | "pubspec_overrides.yaml"
+        )
+}
+
+fn by_line(name: &str) -> Option<&'static [&'static [&'static str]]> {
+    BY_LINE.iter().find(|(start, end, _)| name.starts_with(start) && name.ends_with(end)).map(|(_, _, words)| *words)
+}
+
+/// Whether a name is that of a list of packages for conda.
+fn is_of_conda(name: &str) -> bool {
+    name.starts_with("environment") && (name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
 /// Returns whether a path is that of the manifest beside a lock file.
@@ -83,12 +115,50 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
             };
             named.filter(|value| !is_inside(value)).map(Value::to_string).collect()
         }
-        _ => {
-            let words = ["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"];
-            let lines = content.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-            lines.filter(|line| words.iter().any(|word| line.contains(word))).map(ToOwned::to_owned).collect()
+        "pom.xml" => {
+            let blocks = ["<repository>", "<pluginRepository>"].into_iter().flat_map(|tag| content.split(tag).skip(1));
+            let urls = blocks.filter_map(|block| block.split_once("<url>")?.1.split('<').next());
+            urls.map(|url| url.trim().to_owned()).collect()
+        }
+        "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => {
+            // What is not indented describes the package itself.
+            let words =
+                ["git:", "url:", "hosted:", "path: \"/", "path: /", "path: ..", "path: \"..", "https://", "http://"];
+            let lines = content.lines().filter(|line| line.starts_with([' ', '\t']));
+            lines
+                .filter(|line| words.iter().any(|word| line.contains(word)))
+                .map(|line| line.trim().to_owned())
+                .collect()
+        }
+        name if is_of_conda(name) => conda_places(&content),
+        name => {
+            let words = by_line(name).unwrap_or_default();
+            let lines = content.lines().map(str::trim).filter(|line| !line.starts_with(['#', '/']));
+            let names = |line: &&str| words.iter().all(|group| group.iter().any(|word| line.contains(word)));
+            lines.filter(names).map(ToOwned::to_owned).collect()
         }
     }
+}
+
+/// The channels of a list of packages for conda, and what its lines name by address or by an option of pip.
+fn conda_places(content: &str) -> BTreeSet<String> {
+    let (mut found, mut section) = (BTreeSet::new(), "");
+    let lines = content.lines().filter(|line| !line.trim_start().starts_with('#'));
+    for line in lines.map(|line| line.split(" #").next().unwrap_or_default()) {
+        if let Some((key, rest)) = line.split_once(':').filter(|_| !line.starts_with([' ', '\t', '-'])) {
+            section = key;
+            let listed =
+                rest.trim().trim_start_matches('[').trim_end_matches(']').split(',').filter(|_| key == "channels");
+            found.extend(listed.map(str::trim).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
+            continue;
+        }
+        let item = line.trim().trim_start_matches("- ").trim_matches(['"', '\'']);
+        let names = ["://", "git+", "--", " @ ", "::"].iter().any(|word| item.contains(word)) || item.starts_with("-");
+        if !item.is_empty() && (section == "channels" || names) {
+            found.insert(item.to_owned());
+        }
+    }
+    found
 }
 
 /// Whether a word of a `go.mod` is the version of a module.

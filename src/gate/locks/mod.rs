@@ -77,6 +77,8 @@ pub(super) struct Entry {
     pub(super) runs: BTreeSet<String>,
     /// The package that is installed under this name.
     pub(super) alias: Option<String>,
+    /// The packages that it depends on, as they are written.
+    pub(super) needs: BTreeSet<String>,
 }
 
 /// The content of a lock file.

@@ -1,6 +1,8 @@
 //! Lock files of every format: honest changes, moved entries, dropped checksums, and new entries
 //! from elsewhere.
 
+mod manifests;
+
 use super::*;
 
 /// A lock file of a format, a new entry from the same registry, the replacement that moves an
@@ -290,6 +292,35 @@ fn what_an_entry_gains_to_run_is_noted() {
 }
 
 #[test]
+fn what_an_entry_depends_on_now_is_noted_and_so_is_every_other_change() {
+    let cargo = "version = 3\n\n[[package]]\nname = 'calc'\nversion = '0.1.0'\ndependencies = ['serde']\n\n[[package]]\nname = 'serde'\nversion = '1.0.0'\nsource = 'registry+https://github.com/rust-lang/crates.io-index'\nchecksum = 'aa'\n";
+    let npm = r#"{"packages":{"node_modules/near":{"version":"1.0.0","license":"MIT","dependencies":{"left":"^1"}}}}"#;
+    let uv = "[[package]]\nname = 'a'\nversion = '1'\nsource = { virtual = '.' }\ndependencies = [{ name = 'rich' }]\n";
+    for (path, base, from, to, told) in [
+        ("Cargo.lock", cargo, "['serde']", "[]", "calc 0.1.0 does not depend on serde any more"),
+        ("Cargo.lock", cargo, "['serde']", "['serde', 'evil']", "calc 0.1.0 depends on evil as well"),
+        (
+            "package-lock.json",
+            npm,
+            "\"left\":\"^1\"",
+            "\"left\":\"*\"",
+            "near 1.0.0 depends on left * instead of left ^1",
+        ),
+        ("package-lock.json", npm, "MIT", "GPL", "its entries are the same, and something else in it changed"),
+        (
+            "uv.lock",
+            uv,
+            "{ name = 'rich' }",
+            "{ name = 'poor' }",
+            "a 1 depends on {\"name\":\"poor\"} instead of {\"name\":\"rich\"}",
+        ),
+    ] {
+        let (wrong, notes) = compared(path, Some(base), Some(&changed(base, [from, to])), &[]);
+        assert_eq!((wrong, notes), (Vec::new(), vec![format!("{path}: {told}")]));
+    }
+}
+
+#[test]
 fn a_lock_file_that_cannot_be_parsed_says_so_and_counts_as_changed_in_all() {
     for case in CASES {
         let (wrong, notes) = compared(case.path, Some(case.base), Some("}{\u{0}\n"), &[]);
@@ -324,29 +355,4 @@ fn paths_inside_of_the_workspace_may_be_new_and_others_may_not() {
         r#""resolved":"x","link":true"#,
     );
     assert_eq!(compared("web/package-lock.json", Some(base), Some(&taken), &[]).0.len(), 1);
-}
-
-#[test]
-fn manifests_that_no_section_judges_name_no_new_place() {
-    for (path, base, honest, wrong) in [
-        ("Gemfile", "source 'https://rubygems.org'\n", "gem 'rack'\n", "gem 'rack', git: 'https://evil.example/r'\n"),
-        ("Gemfile", "", "gem 'own', path: 'gems/own'\n", "gem 'own', path: '../../own'\n"),
-        (
-            "go.mod",
-            "module corp.example/a\n\nrequire corp.example/b v1.0.0\n",
-            "require (\n\tgithub.com/a/b v1.0.0 // indirect\n\tcorp.example/c v1.0.0\n)\n",
-            "require evil.example/b v1.0.0\n",
-        ),
-        ("go.mod", "module a\n", "go 1.22\n", "require (\n\t\"evil.example/b\" v1.0.0 // indirect\n)\n"),
-        ("Pipfile", "[packages]\n", "rich = \"*\"\n", "rich = { git = \"https://evil.example/r\" }\n"),
-        ("pnpm-workspace.yaml", "packages: [a]\n", "catalog:\n  a: ^1\n", "overrides:\n  a: github:evil/a\n"),
-    ] {
-        let told = |more: &str| compared(path, Some(base), Some(&format!("{base}{more}")), &[]).0.len();
-        assert_eq!((told(honest), told(wrong)), (0, 1), "{path}");
-    }
-    let told = |kind: &str, url: &str| {
-        let manifest = format!(r#"{{"repositories":[{{"type":"{kind}","url":"{url}"}}]}}"#);
-        compared("composer.json", Some("{}"), Some(&manifest), &[]).0.len()
-    };
-    assert_eq!((told("path", "packages/a"), told("vcs", "https://evil.example"), told("path", "/tmp/a")), (0, 1, 1));
 }

@@ -1,6 +1,6 @@
 //! Lock files in TOML: `Cargo.lock`, `uv.lock` and `poetry.lock`.
 
-use super::json_locks::{list, table, text};
+use super::json_locks::{list, needs, table, text};
 use super::{Entry, Source, registries};
 use crate::lane::parse_toml;
 use serde_json::Value;
@@ -12,7 +12,8 @@ fn packages(content: &str) -> Result<(Value, Vec<Value>), String> {
 }
 
 fn entry(package: &Value) -> Entry {
-    Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default())
+    let entry = Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
+    Entry { needs: needs(package, &["dependencies", "optional-dependencies", "extras"]), ..entry }
 }
 
 /// The entries of `Cargo.lock`. Old versions keep checksums in a table `metadata`.

@@ -1,7 +1,8 @@
 //! Which of the sources that a step runs is a check, and which is the work itself.
 
 use super::Base;
-use super::named::{LONGEST, is_script, is_shell, is_source};
+use super::imports::imported;
+use super::named::{LONGEST, is_script, is_shell, is_source, text};
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 
@@ -16,13 +17,17 @@ const FRAMEWORKS: &[&str] = &[
     "node:assert/strict", "assert/strict", "minitest/autorun", "minitest", "rspec", "test/unit", "test-unit", "phpunit", "PHPUnit\\Framework\\TestCase", "Test::More",
     "Test2::V0", "testing",
 ];
+/// Those that the product may load as well, to assert what it needs.
+const PLAIN_ASSERTS: &[&str] = &["assert", "node:assert", "node:assert/strict", "assert/strict"];
+/// Words by which a source asserts something about others.
+const ASSERTS: &[&str] = &["assert", "expect(", "expect.", ".should", "AssertionError"];
 /// The most sources that are searched for who imports a file.
 const MOST_SOURCES: usize = 2000;
 
 /// Whether a source that a step runs is a check: a shell script, a test by its name or folder, or a file that loads a test framework and
 /// that no other source of the base imports.
 pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
-    let stem = name_of(path).split('.').next().unwrap_or_default();
+    let stem = stem(path);
     // Programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
     if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_product) {
@@ -35,10 +40,61 @@ pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn Fn
         || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
 }
 
+/// Whether a source that a script or the continuous integration runs is a check: a test, a file whose name has a word of checks, or one that
+/// loads a test framework and that no other source of the base imports.
+pub(super) fn is_run_as_check(
+    path: &str,
+    base: &Base,
+    tests: &Tests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let stem = stem(path);
+    let has_word = || {
+        let name = stem.to_ascii_lowercase();
+        name.split(['_', '-']).any(|word| CHECKS.contains(&word) || PARTS.contains(&word.trim_end_matches('s')))
+    };
+    let loads = text(path, read).is_some_and(|text| loads_framework(&text));
+    tests.fit(path) || has_word() || (loads && !is_imported(path, stem, base, tests, read))
+}
+
+/// Whether a source that `package.json` starts for a script of tests runs the tests: it lies in a folder, it loads a test framework or sources
+/// outside of that folder, and neither another source nor another part of the manifest names it.
+pub(super) fn is_runner(
+    path: &str,
+    manifest: &str,
+    base: &Base,
+    tests: &Tests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let Some((folder, text)) = path.rsplit_once('/').map(|(folder, _)| folder).zip(text(path, read)) else {
+        return false;
+    };
+    let loads_others = || {
+        imported(path, &text, base).iter().any(|other| is_source(other) && !other.starts_with(&format!("{folder}/")))
+    };
+    let is_named_once = manifest.matches(path).count() < 2;
+    let tries = imports(&text).any(|name| FRAMEWORKS.contains(&name)) || loads_others();
+    is_named_once && tries && !is_imported(path, stem(path), base, tests, read)
+}
+
+/// Whether a source loads a framework for tests, other than plain assertions.
+pub(super) fn loads_framework(text: &str) -> bool {
+    imports(text).any(|name| FRAMEWORKS.contains(&name) && !PLAIN_ASSERTS.contains(&name))
+}
+
+/// Whether a source asserts something.
+pub(super) fn asserts(text: &str) -> bool {
+    ASSERTS.iter().any(|word| text.contains(word))
+}
+
 /// Whether a source has the name of a check.
 pub(super) fn is_called_check(path: &str) -> bool {
-    let stem = name_of(path).split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let stem = stem(path).to_ascii_lowercase();
     PARTS.iter().any(|part| stem.contains(part)) || stem.split(['_', '-']).any(|word| CHECKS.contains(&word))
+}
+
+fn stem(path: &str) -> &str {
+    name_of(path).split('.').next().unwrap_or_default()
 }
 
 /// Whether a word of a command asks a program to check something.

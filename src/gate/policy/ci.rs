@@ -2,7 +2,7 @@
 
 use super::Base;
 use super::calls::{run_by, with_called, without_places};
-use super::named::{inside, is_script, text, words};
+use super::named::{inside, is_script, is_source, text, words};
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -45,14 +45,17 @@ pub(super) const OF_HOOKS: &[&str] = &[
 /// The files of the base that its CI and its hooks run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// Scripts, and what hooks run.
+    /// Scripts, what hooks run, and sources that are checks.
     pub(super) scripts: BTreeSet<String>,
     /// Other files that only the CI names. They may be the product, so their change is a note.
     pub(super) others: BTreeSet<String>,
 }
 
-/// Finds them. `read` gives a file of the base.
-pub(super) fn run(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Run {
+/// Reads a file of the base.
+type Read<'r> = &'r mut dyn FnMut(&str) -> Option<Vec<u8>>;
+
+/// Finds them. `is_check` says of a source that it is a check; `read` gives a file of the base.
+pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: Read<'_>) -> Run {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
         Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
@@ -86,12 +89,19 @@ pub(super) fn run(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) ->
     }
     found.scripts.extend(with_called(of_hooks, read));
     found.others.retain(|path| !found.scripts.contains(path) && !is_of_ci.fit(path));
+    let checks: Vec<String> =
+        found.others.iter().filter(|path| is_source(path) && is_check(path, read)).cloned().collect();
+    found.others.retain(|path| !checks.contains(path));
+    found.scripts.extend(checks);
     found
 }
 
 /// The folders in which commands of a CI file run: the root, and those that it names.
 fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
-    let named = parts.iter().filter_map(|part| value(part, "working-directory"));
+    let entered = parts
+        .iter()
+        .filter_map(|part| words(command_of(part)).get(1).copied().filter(|_| command_of(part).starts_with("cd ")));
+    let named = parts.iter().filter_map(|part| value(part, "working-directory")).chain(entered);
     let folders = named.filter_map(|folder| inside("", folder)).filter(|folder| base.has_folder(folder));
     folders.chain([String::new()]).collect()
 }

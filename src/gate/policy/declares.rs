@@ -2,7 +2,7 @@
 //! the same name in a library; and what decides which tests of a package of Go run.
 
 use super::Base;
-use super::named::LONGEST;
+use super::named::{LONGEST, text};
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ const RUNNERS: &[&str] = &[
     "com.google.common.truth", "io.kotest", "junit.extensions", "junit.framework", "junit.runner", "junit.textui", "kotlin.test", "org.apache.maven.surefire",
     "org.assertj", "org.hamcrest", "org.junit", "org.mockito", "org.opentest4j", "org.scalatest", "org.spockframework", "org.testng", "spock.lang",
 ];
+/// Namespaces of PHP's test runners. A class that a source of the product declares is not loaded from theirs.
+const PHP: &[&str] = &["Behat", "Codeception", "Mockery", "PHPUnit", "Pest", "PhpSpec", "Prophecy"];
 /// The most sources that are read. In a larger base the packages of runners alone are guarded.
 const MOST: usize = 2000;
 /// Why no new file may have Go's `TestMain`.
@@ -28,6 +30,9 @@ pub(super) struct Declared {
     packages: BTreeSet<String>,
     /// Folders of the base with tests of Go.
     go: BTreeSet<String>,
+    /// Namespaces that sources of PHP in the base declare, by their first name.
+    #[serde(default)]
+    php: BTreeSet<String>,
 }
 
 impl Declared {
@@ -35,9 +40,12 @@ impl Declared {
     pub(super) fn of(base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
         let go =
             base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
+        let of_php = base.0.iter().filter(|path| path.ends_with(".php") && !path.starts_with("vendor/")).take(MOST);
+        let of_php = of_php.filter_map(|path| text(path, read)).collect::<Vec<_>>();
+        let php = of_php.iter().flat_map(|text| namespaces(text)).map(str::to_owned).collect();
         let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
         if sources.is_empty() {
-            return Self { packages: BTreeSet::new(), go };
+            return Self { packages: BTreeSet::new(), go, php };
         }
         // With dots around each, so that a part of one is found.
         let mut own: BTreeSet<String> = sources.iter().map(|path| dotted(folder_of(path))).collect();
@@ -59,12 +67,12 @@ impl Declared {
         let used = used.iter().map(library).filter(|library| !is_own(library));
         let mut packages: BTreeSet<String> = used.collect();
         packages.extend(RUNNERS.iter().filter(|package| !is_own(package)).map(|package| (*package).to_owned()));
-        Self { packages, go }
+        Self { packages, go, php }
     }
 
     /// Whether [`Declared::forbids`] asks for the content of this path.
     pub(super) fn reads(path: &str) -> bool {
-        is_source(path) || path.ends_with("_test.go")
+        is_source(path) || path.ends_with("_test.go") || path.ends_with(".php")
     }
 
     /// Why a source that is new or changed may not be, if it may not. `text` is its content.
@@ -73,6 +81,10 @@ impl Declared {
         if path.ends_with("_test.go") {
             let decides = is_new && self.go.contains(folder_of(path)) && text.contains("func TestMain(");
             return decides.then(|| TEST_MAIN.into());
+        }
+        if path.ends_with(".php") {
+            let declared = namespaces(&text).find(|name| PHP.contains(name) && !self.php.contains(*name))?;
+            return Some(format!("it would stand in for what tests use of `{declared}`"));
         }
         if !is_source(path) && !name_of(path).ends_with(".class") {
             return None;
@@ -98,6 +110,12 @@ fn folder_of(path: &str) -> &str {
 
 fn dotted(folder: &str) -> String {
     format!(".{}.", folder.replace('/', "."))
+}
+
+/// The first names of the namespaces that a source of PHP declares.
+fn namespaces(text: &str) -> impl Iterator<Item = &str> {
+    let declared = text.split("namespace ").skip(1).map(|rest| rest.trim_start_matches(['\\', ' ']));
+    declared.map(|rest| &rest[..rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())])
 }
 
 /// The package that a source declares.

@@ -201,13 +201,17 @@ pub(super) const REPORTED: &[(&str, &str)] = &[
     ("Package.swift", "fledge cannot tell whether the change is about tests"),
     ("mix.exs", "fledge cannot tell whether the change is about tests"),
     ("*.{cs,fs,vb}proj", "fledge cannot tell whether the change is about tests"),
-    ("{AGENTS,AGENT,CLAUDE,GEMINI,CONVENTIONS,WARP}{.local,.override,}.md", STEERS_AGENTS),
+    ("{AGENTS,AGENT,CLAUDE,GEMINI,QWEN,CRUSH,IFLOW,CONVENTIONS,WARP,SKILL}{.local,.override,}.md", STEERS_AGENTS),
     (
-        "**/.{claude,cursor,codex,gemini,aider*,windsurf,clinerules,roo,continue,junie,kiro,amazonq,opencode,agents,amp,augment,trae,crush}/**",
+        "**/.{claude,cursor,codex,gemini,qwen,iflow,aider*,windsurf,clinerules,cline,roo,kilocode,continue,junie,kiro,amazonq,opencode,agents,amp,augment,trae,crush,goose,factory,openhands}/**",
         STEERS_AGENTS,
     ),
-    (".{cursorrules,windsurfrules,clinerules,goosehints,roomodes,mcp.json,aider.conf.yml}", STEERS_AGENTS),
-    ("{opencode.json,opencode.jsonc,crush.json,.crush.json}", STEERS_AGENTS),
+    (
+        ".{cursorrules,cursorignore,windsurfrules,clinerules,goosehints,roomodes,kilocodemodes,augment-guidelines,rules,mcp.json,aider.conf.yml,aider.model.settings.yml}",
+        STEERS_AGENTS,
+    ),
+    ("{opencode.json,opencode.jsonc,crush.json,.crush.json,mcp.json}", STEERS_AGENTS),
+    ("*.{instructions,prompt,chatmode}.md", STEERS_AGENTS),
     ("**/.{vscode,idea,fleet,zed,vim}/**", STEERS_EDITORS),
     ("**/.run/*.run.xml", STEERS_EDITORS),
     ("*.{code-workspace,sublime-project}", STEERS_EDITORS),
@@ -216,6 +220,7 @@ pub(super) const REPORTED: &[(&str, &str)] = &[
     (".devcontainer/**", STEERS_EDITORS),
     (".devcontainer.json", STEERS_EDITORS),
     (".gitpod.{yml,Dockerfile}", STEERS_EDITORS),
+    (".{replit,tmuxinator.yml,tmux.conf}", "tools of people run what it says"),
 ];
 const STEERS_AGENTS: &str = "coding agents follow it";
 const STEERS_EDITORS: &str = "editors read it, and some run what it says";

@@ -34,8 +34,8 @@ impl Policy {
                 let is_new = *kind == ChangeKind::Added;
                 let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
                 findings.extend(why.map(|why| finding(why.into())));
-                let is_task = text.as_ref().is_some_and(|text| later_runs::is_task(path, text));
-                findings.extend(is_task.then(|| finding(later_runs::TASK.into())));
+                let later = text.as_ref().and_then(|text| later_runs::forbids(path, text));
+                findings.extend(later.map(|why| finding(why.into())));
                 findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
             }
         }

@@ -56,6 +56,14 @@ const CONFIGURE: &[&str] = &[
 ];
 /// The same, of what is named behind such an option.
 const OPTIONAL: &[&str] = &["pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "package.json"];
+/// Keys of runners' configurations before what is loaded, in YAML and in `package.json`.
+#[rustfmt::skip]
+const KEYS: &[&str] = &[
+    "require", "import", "loader", "file", "before", "after", "plugin", "setupFiles", "setupFilesAfterEnv", "globalSetup", "globalTeardown", "testEnvironment",
+    "runner", "testRunner", "testSequencer", "resolver", "snapshotSerializers", "reporters", "transform", "preset",
+];
+/// The tables of `package.json` that configure runners.
+const TABLES: &[&str] = &["jest", "mocha", "ava", "tap", "nyc", "c8", "vitest", "jasmine"];
 /// The endings that may be left out.
 const ENDINGS: &[&str] = &["", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", ".mts", "/index.js"];
 /// The most files that are read.
@@ -82,14 +90,23 @@ pub(super) fn by_runners(
         let text = String::from_utf8_lossy(&bytes);
         let (name, folder) = (super::name_of(path), path.rsplit_once('/').map_or("", |(folder, _)| folder));
         let aliased: BTreeSet<&str> = aliases(&text).into_iter().flat_map(quoted).collect();
+        let in_tables = if name == "package.json" { in_tables(&text) } else { Vec::new() };
+        found.extend(in_tables.iter().flat_map(|name| files(base, folder, name)));
         let names: Vec<&str> = match () {
             () if path.ends_with(".py") => plugins(&text),
+            () if [".yml", ".yaml", ".taprc"].iter().any(|ending| name.ends_with(ending)) => behind_keys(&text),
             () if OPTIONAL.contains(&name) => behind_options(&text, name != "package.json"),
             () => quoted(&text).filter(|name| !aliased.contains(name)).collect(),
         };
         found.extend(names.into_iter().flat_map(|name| files(base, folder, name)));
     }
     found
+}
+
+/// The files of the base in which runners of Node are configured. They are code, and what they load is loaded before the tests.
+pub(super) fn configurations(base: &Base) -> impl Iterator<Item = String> {
+    let configures = |path: &&String| CONFIGURE.iter().any(|start| super::name_of(path).starts_with(start));
+    base.0.iter().filter(configures).cloned()
 }
 
 /// Whether pytest loads a file by its name.
@@ -125,6 +142,29 @@ fn behind_options(text: &str, is_of_pytest: bool) -> Vec<&str> {
         found.extend(words.windows(2).filter(|pair| loads(pair[0], pair[1])).map(|pair| pair[1]));
     }
     found
+}
+
+/// What stands behind such a key in YAML, in its line or as a list below it.
+fn behind_keys(text: &str) -> Vec<&str> {
+    let (mut found, mut loads) = (Vec::new(), false);
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let keyed = line.split_once(':').filter(|_| !line.starts_with('-'));
+        loads = keyed.map_or(loads, |(key, _)| KEYS.contains(&key.trim_matches(['"', '\''])));
+        let value = keyed.map_or(line.trim_start_matches('-'), |(_, value)| value);
+        found.extend(value.split([' ', ',', '[', ']', '"', '\'']).filter(|name| loads && !name.is_empty()));
+    }
+    found
+}
+
+/// What stands behind such a key in the tables of a `package.json` that configure runners.
+fn in_tables(text: &str) -> Vec<String> {
+    let manifest: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let values = TABLES
+        .iter()
+        .filter_map(|table| manifest.get(table))
+        .flat_map(|table| KEYS.iter().map(move |key| table.get(key)));
+    let texts: Vec<String> = values.flatten().map(ToString::to_string).collect();
+    texts.iter().flat_map(|text| quoted(text)).map(ToOwned::to_owned).collect()
 }
 
 /// The modules that a file of Python names as plugins.

@@ -12,7 +12,9 @@ mod cmake;
 mod declares;
 mod ecosystems;
 mod findings;
+mod imports;
 mod later_runs;
+mod load_paths;
 mod loaded;
 mod loaded_by_tests;
 mod makefiles;
@@ -24,6 +26,7 @@ mod reached;
 mod shadows;
 mod stand_ins;
 mod table;
+mod test_folders;
 mod tests_named;
 mod tests_selected;
 mod unused;
@@ -35,6 +38,7 @@ use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
 pub use change::{Change, ChangeKind, Side};
+use checks::is_run_as_check;
 use declares::Declared;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::Helpers;
@@ -133,7 +137,7 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         let tests = Tests::of(lanes, &base, read)?;
         let mut named = named::by_lanes(lanes, &base, &tests, read);
-        let of_ci = ci::run(&base, read);
+        let of_ci = ci::run(&base, &|path, read| is_run_as_check(path, &base, &tests, read), read);
         for script in of_ci.scripts {
             named.entry(script).or_insert(ci::RUNS);
         }
@@ -150,17 +154,16 @@ impl Policy {
                 .filter(|(path, why)| !manifest::is_one(path) && !is_free(why))
                 .map(|(path, why)| rule(&exactly(path), why)),
         );
-        // A list of tests that is among tests has nothing of the product in it.
-        let is_list = |path: &String| name_of(path) == "CMakeLists.txt";
-        let of_the_base = base.0.iter().filter(|path| tests.fit(path) && (!manifests.contains(*path) || is_list(path)));
-        rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
+        rules.extend(tests.of_base(&base).map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
+        rules.extend(load_paths::rules(lanes, &base, &reached.texts, read));
         rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), READS)));
         let scripts = named.iter().filter(|(_, why)| !is_free(why)).map(|(path, _)| path);
         let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
-        let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), &base, &tests, read);
         let mut loaded = loaded::by_runners(lanes, &base, read);
+        let before_tests = loaded.iter().cloned().chain(loaded::configurations(&base));
+        let helpers = Helpers::of(scripts.chain(own.clone()).cloned(), before_tests, &base, &tests, read);
         loaded.extend(helpers.loaded);
         let others = loaded.iter().filter(|path| !manifest::is_one(path));
         rules.extend(others.map(|path| rule(&exactly(path), loaded::LOADED)));

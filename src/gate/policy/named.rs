@@ -2,7 +2,7 @@
 
 use super::Base;
 use super::calls::{module_files, run_by, with_plain_sources};
-use super::checks::{is_asked_to_check, is_called_check, is_check};
+use super::checks::{is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner};
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
@@ -26,7 +26,7 @@ pub(super) const LONGEST: usize = 256 * 1024;
 const LOOK_AT: &[&str] = &[
     "cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "javac", "kotlinc", "tsc", "shellcheck", "shfmt", "prettier", "eslint", "ruff", "black",
     "mypy", "flake8", "pylint", "isort", "pyright", "rustfmt", "gofmt", "clang-format", "clang-tidy", "cppcheck", "rubocop", "swiftc", "swiftlint",
-    "yamllint", "markdownlint", "markdownlint-cli2", "stylelint", "sass", "biome", "oxlint", "bandit", "pydocstyle", "pycodestyle", "goimports", "staticcheck",
+    "yamllint", "jq", "yq", "xmllint", "json.tool", "jsonlint", "taplo", "check-jsonschema", "markdownlint", "markdownlint-cli2", "stylelint", "sass", "biome", "oxlint", "bandit", "pydocstyle", "pycodestyle", "goimports", "staticcheck",
     "node --check", "node -c", "go vet", "go fmt", "go build", "ruby -c", "php -l", "bash -n", "sh -n",
 ];
 /// What may stand before such a program, and starts it.
@@ -53,12 +53,16 @@ const STARTERS: &[&[&str]] = &[
 /// The endings of sources, which are the product when such a program is given them.
 const SOURCES: &[&str] = &[
     "c", "cc", "cpp", "cxx", "h", "hpp", "rs", "java", "kt", "ts", "tsx", "js", "jsx", "mjs", "py", "rb", "sh", "bash",
-    "go", "swift", "md", "css", "scss", "sass", "html", "vue", "svelte", "php",
+    "go", "swift", "md", "css", "scss", "sass", "html", "vue", "svelte", "php", "pl", "pm", "lua", "ex", "exs", "dart",
+    "jl", "r", "R", "cs", "scala", "groovy", "tcl",
 ];
+/// The endings of data, which is the product when such a program is given it alone.
+const DATA: &[&str] = &["json", "yaml", "yml", "toml", "xml", "svg", "csv"];
 /// Programs that run the file they are given.
 #[rustfmt::skip]
 pub(super) const RUNNERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "source", ".", "exec", "node", "deno", "bun", "tsx", "ts-node", "python", "python3", "ruby", "perl", "php",
+    "lua", "luajit", "elixir", "dart", "julia", "Rscript", "groovy", "tclsh",
     "env", "command", "time", "sudo", "@", "-", "npx", "uv", "run", "poetry", "pipenv",
 ];
 /// The endings of scripts, and the folders that hold some.
@@ -99,7 +103,8 @@ pub(super) fn by_lanes(
             words.extend(above.iter().map(|word| word.trim_start_matches("../"))); // from a folder that the base may not have
             let folders = folders(&words, step.dir.as_deref(), base);
             let run: BTreeSet<&str> = commands(&line).flat_map(|command| run_in(command)).collect();
-            for (number, word) in words.iter().enumerate().filter(|(_, word)| run.contains(*word) || !is_source(word)) {
+            let is_meant = |word: &str| run.contains(word) || !(is_source(word) || is_data(word));
+            for (number, word) in words.iter().enumerate().filter(|(_, word)| is_meant(word)) {
                 let is_module = number > 0 && words[number - 1] == "-m";
                 let names = if is_module { module_files(word).to_vec() } else { vec![(*word).to_owned()] };
                 let files = folders.iter().flat_map(|folder| names.iter().filter_map(|name| inside(folder, name)));
@@ -109,7 +114,8 @@ pub(super) fn by_lanes(
                     // `python manage.py test` runs checks, whatever its name is.
                     let asks =
                         words.iter().skip_while(|other| *other != word).skip(1).any(|next| is_asked_to_check(next));
-                    let is_work = (is_module || is_source(word)) && !asks && !is_check(&path, base, tests, read);
+                    let is_code = is_module || is_source(word) || has_interpreter(&path, read);
+                    let is_work = is_code && !asks && !is_check(&path, base, tests, read);
                     found.insert(path, if is_work { WORK } else { NAMED });
                 }
             }
@@ -132,8 +138,38 @@ pub(super) fn by_lanes(
             let why = if is_library() { SOURCED } else { RUN };
             found.entry(path).or_insert(why);
         }
+        for path in sources_run_as_checks(&script, &text, base, tests, read) {
+            found.entry(path).or_insert(RUN);
+        }
     }
     found
+}
+
+/// The sources that a script, or a script of tests in `package.json`, runs and that are checks.
+fn sources_run_as_checks(
+    script: &str,
+    text: &str,
+    base: &Base,
+    tests: &Tests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Vec<String> {
+    let is_manifest = name_of(script) == "package.json";
+    let commands = if is_manifest { scripts_of_tests(text) } else { text.to_owned() };
+    let is_meant = |path: &str| is_source(path) && !is_script(path);
+    let mut run = run_by(script, &commands, &mut |path| base.has(path), is_meant);
+    run.retain(|path| {
+        is_run_as_check(path, base, tests, read) || (is_manifest && is_runner(path, text, base, tests, read))
+    });
+    run
+}
+
+/// The commands of the scripts of a `package.json` whose names ask for a check, with what runs before and after these.
+fn scripts_of_tests(text: &str) -> String {
+    let manifest: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let scripts = manifest.get("scripts").and_then(serde_json::Value::as_object).into_iter().flatten();
+    let plain = |name: &str| name.trim_start_matches("pre").trim_start_matches("post").to_owned();
+    let of_tests = scripts.filter(|(name, _)| is_asked_to_check(&plain(name)));
+    of_tests.filter_map(|(_, command)| command.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a script names a file only to read its functions, by `.` or `source`.
@@ -187,10 +223,23 @@ fn commands(line: &str) -> impl Iterator<Item = &str> {
     line.split(['\n', ';', '|', '&']).filter(|command| !command.trim().is_empty())
 }
 
-/// The words of a command, but for the sources that it only looks at.
+/// Whether a file without an ending is a script of an interpreter that is no shell.
+fn has_interpreter(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
+    let first = |text: String| text.lines().next().map(str::to_owned).unwrap_or_default();
+    let is_plain = !name_of(path).contains('.');
+    is_plain
+        && text(path, read).map(first).is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
+}
+
+/// The words of a command, but for the sources and the one file of data that it only looks at.
 fn run_in(command: &str) -> Vec<&str> {
-    let looks = looks(command);
-    let mut run: Vec<&str> = words(command).into_iter().filter(|word| !(looks && is_source(word))).collect();
+    let (looks, all) = (looks(command), words(command));
+    // What stands behind an option configures the program.
+    let is_given = |number: usize| is_data(all[number]) && (number == 0 || !all[number - 1].starts_with('-'));
+    let given: Vec<usize> = (0..all.len()).filter(|number| is_given(*number)).collect();
+    let is_looked_at = |number: usize, word: &str| looks && (is_source(word) || given == [number]);
+    let mut run: Vec<&str> =
+        all.iter().enumerate().filter(|(number, word)| !is_looked_at(*number, word)).map(|(_, word)| *word).collect();
     let above: Vec<&str> = run.iter().filter_map(|word| word.strip_prefix("../")).collect();
     run.extend(above.iter().map(|word| word.trim_start_matches("../")));
     run
@@ -228,6 +277,10 @@ pub(super) fn text(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) ->
 
 pub(super) fn is_source(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| SOURCES.contains(&ending))
+}
+
+fn is_data(word: &str) -> bool {
+    word.rsplit_once('.').is_some_and(|(_, ending)| DATA.contains(&ending))
 }
 
 pub(super) fn is_shell(path: &str) -> bool {
@@ -289,6 +342,16 @@ mod tests {
             "node --check src/a.js",
             "go vet ./a.go",
         ];
+        for (command, is_looked_at) in [
+            ("jq -e '.a == 1' data/rules.json", true),
+            ("python3 -m json.tool data/rules.json", true),
+            ("yamllint data/rules.json", true),
+            ("ruff --config=data/rules.json src/a.py", false),
+            ("jq -s '.[0] == .[1]' data/rules.json want.json", false),
+            ("node src/a.js data/rules.json", false),
+        ] {
+            assert_eq!(!run_in(command).contains(&"data/rules.json"), is_looked_at, "{command}");
+        }
         for command in looked {
             assert!(!run_in(command).iter().any(|word| is_source(word)), "{command}: {:?}", run_in(command));
         }

@@ -2,7 +2,7 @@
 
 use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES, TESTS};
 use super::stand_ins::HEADERS;
-use super::{later_runs, loaded, manifest, shadows, unused, vendored};
+use super::{later_runs, load_paths, loaded, manifest, shadows, unused, vendored};
 
 /// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
 pub fn table() -> String {
@@ -27,7 +27,8 @@ pub fn table() -> String {
          | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
          | Python | a module beside tests that has the name of one of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\
          | Node | a file without an ending beside one with it (not in `bin/`), or one whose ending is tried before that of another | it would be found before the other |\n\
-         | all | files that only tests, `conftest.py`, `package.json` or the gate's scripts import, and whose names say that they help tests | {} |\n\
+         | all | files that only tests, `conftest.py`, the runners' configuration, `package.json` or the gate's scripts import, and that help tests by their names, or because they load a test \
+         framework; and files that assert something and that what is loaded before the tests loads | {} |\n\
          | Make | files that a pattern of `include` fits | {READS} |\n\
          | Make | new files and folders with the name of a target that the gate makes, or of what that needs, unless it is phony or a source that a rule \
          generates; new files that fit a pattern of its rules | it would stand in for the target of make, whose commands would not run |\n\
@@ -36,10 +37,17 @@ pub fn table() -> String {
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
          | all | a link in the place of a folder of the base that has a manifest | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n\
-         | fledge | a Markdown file whose front matter has one of {} | {} |\n",
+         | fledge | a Markdown file whose front matter has one of {} | {} |\n\
+         | fledge | a YAML file with a list of names as `tasks` and no key but {} | {} |\n",
         loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, vendored::REPLACES,
-        globs(&later_runs::KEYS), later_runs::TASK,
+        globs(&later_runs::KEYS), later_runs::TASK, globs(&later_runs::BATCH_KEYS), later_runs::BATCH,
     ));
+    for (language, folders, modules) in load_paths::rows() {
+        let (folders, modules) = (folders.join(" "), globs(modules));
+        text.push_str(&format!(
+            "| {language} | where the base has {language}, new modules {modules} in {folders} and in the folders that commands or sources put before those of the language | {SHADOWED} |\n"
+        ));
+    }
     text.push_str(
         "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
          file of a build tool. Else a change of it is a warning.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
@@ -53,7 +61,8 @@ pub fn table() -> String {
     }
     text.push_str(
         "| unittest | `**/test*.py`, where it has a test |\n| unittest, prove, pytest | what a lane or a Makefile names or finds by `-p`, `python_files` or `--doctest-glob`, where it has a test |\n| CMake | sources of targets that `add_test` or a discovery of tests names |\n\
-         | all | everything in a folder whose sources are all tests or help tests |\n\nChanged data outside of these that a test of the base names is reported.\n",
+         | all | everything in a folder whose sources are all tests or help tests; in a folder of tests, apart from the product, what only these tests load |\n\
+         | Rust | modules behind `#[cfg(test)]`, and paths of `[[test]]` |\n\nChanged data outside of these that a test of the base names is reported.\n",
     );
     text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");
     for (name, section, why) in manifest::rows() {

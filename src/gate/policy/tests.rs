@@ -6,6 +6,7 @@ mod names;
 mod ordinary;
 mod stands_in;
 mod steered;
+mod test_only;
 
 use super::*;
 use crate::lane::parse;
@@ -128,13 +129,36 @@ fn the_product_that_a_step_runs_is_the_work_and_a_check_is_not() {
         ("build.sh", "cc app.c\n"),
         ("go.rb", "#!/bin/sh\n"),
         ("tests/all.py", ""),
+        ("main.pl", "use strict;\n"),
+        ("main.lua", "print(1)\n"),
+        ("suite.pl", "use Test::More;\n"),
+        ("tool", "#!/usr/bin/env python3\nimport calc\n"),
+        ("check", "#!/usr/bin/env python3\n"),
+        ("all", "#!/bin/bash\n"),
+        ("rules.json", "{}"),
     ];
-    let steps = files.map(|(path, _)| format!("{{ run: './run {path} && python3 {path}' }}")).join(", ");
+    let steps = files.map(|(path, _)| match path {
+        "rules.json" => format!("{{ run: 'jq . {path}' }}"),
+        _ => format!("{{ run: './run {path} && python3 {path}' }}"),
+    });
+    let steps = steps.join(", ");
     let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &format!("steps: [{steps}]")).unwrap()];
     let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
     let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &lanes, &[], &[], &mut read).unwrap();
     let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
-    assert_eq!(free, ["app.py", "calc.py", "index.js", "bin/cli.js", "mixed.py", "user.py"]);
+    let work = [
+        "app.py",
+        "calc.py",
+        "index.js",
+        "bin/cli.js",
+        "mixed.py",
+        "user.py",
+        "main.pl",
+        "main.lua",
+        "tool",
+        "rules.json",
+    ];
+    assert_eq!(free, work);
 }
 
 #[test]

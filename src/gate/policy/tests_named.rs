@@ -2,8 +2,9 @@
 
 use super::Base;
 use super::ecosystems::TEST_FILES;
-use super::named::{is_source, text};
-use super::{cmake, exactly, folders_of, loaded_by_tests, manifest, tests_selected};
+use super::imports::modules_for_tests;
+use super::named::{inside, is_source, text};
+use super::{cmake, exactly, folders_of, loaded_by_tests, manifest, test_folders, tests_selected};
 use crate::gate::names::name_of;
 use crate::gate::signs;
 use crate::lane::Lane;
@@ -30,7 +31,10 @@ impl Tests {
     ) -> Result<Self, PatternError> {
         let mut more: BTreeSet<String> = cmake::tests(base, read);
         more.extend(of_unittest(base, read));
+        more.extend(of_rust(base, read));
         more.extend(tests_selected::find(lanes, base, &Self::default(), read));
+        let helpers = test_folders::helpers(base, &|path| is_named(path) || more.contains(path), &helps_in_place, read);
+        more.extend(helpers);
         let is_test = |path: &str| is_named(path) || more.contains(path);
         let folders = whole_folders(base, &is_test);
         let exact: Vec<String> = more.iter().chain(&folders).map(|path| exactly(path)).collect();
@@ -40,6 +44,12 @@ impl Tests {
     /// Returns whether a path is that of a test.
     pub(super) fn fit(&self, path: &str) -> bool {
         is_named(path) || self.others.as_ref().is_some_and(|others| others.fit(path))
+    }
+
+    /// The tests of a base, without manifests beside them. A list of tests that is among tests has nothing of the product in it.
+    pub(super) fn of_base<'b>(&'b self, base: &'b Base) -> impl Iterator<Item = &'b String> {
+        let is_plain = |path: &str| !manifest::is_one(path) || name_of(path) == "CMakeLists.txt";
+        base.0.iter().filter(move |path| self.fit(path) && is_plain(path))
     }
 }
 
@@ -58,6 +68,20 @@ fn of_unittest<'b>(
     let may_be = |path: &&String| name_of(path).starts_with("test") && path.ends_with(".py") && !is_named(path);
     let is_one = move |path: &&String| text(path, read).is_some_and(|text| signs::has(&text, signs::OF_PYTHON));
     base.0.iter().filter(may_be).take(MOST).filter(is_one).cloned()
+}
+
+/// Sources of Rust that another one declares as modules for its tests alone, and targets of tests that a manifest leads to.
+fn of_rust(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for path in base.0.iter().filter(|path| path.ends_with(".rs")).take(MOST) {
+        found.extend(text(path, read).iter().flat_map(|text| modules_for_tests(path, text, base)));
+    }
+    for path in base.0.iter().filter(|path| name_of(path) == "Cargo.toml").take(MOST) {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let targets = read(path).map_or_else(Vec::new, |bytes| manifest::test_targets(path, &bytes));
+        found.extend(targets.iter().filter_map(|target| inside(folder, target)).filter(|path| base.has(path)));
+    }
+    found
 }
 
 /// The outermost folders in which every source is a test or helps tests, and one is a test: what else is in them is data of tests.

@@ -64,6 +64,9 @@ const TOOLS: &[Tool] = &[
     tool("a build with this profile", &["release", "profile", "bench", "-r"], &[], &["profile.release", "profile.bench"]),
     tool("eslint", &["eslint", "xo", "standard", "next", "ng", "react", "vue"],
         &["eslint.config.*", ".eslintrc{.*,}", ".eslintignore"], &["eslintConfig", "eslintIgnore"]),
+    // Its files stay protected: they are code.
+    tool("jest", &["jest", "react", "craco", "expo", "vue", "ng", "nx", "turbo", "lerna", "tsdx", "razzle", "umi", "gatsby", "preact", "heft", "aegir", "kcd", "wp"],
+        &[], &["jest"]),
     tool("prettier", &["prettier", "xo"], &["{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore"], &["prettier"]),
     tool("stylelint", &["stylelint"], &[".stylelintrc{.*,}", "stylelint.config.*"], &["stylelint"]),
     tool("oxlint", &["oxlint"], &["{.,}oxlintrc.json"], &[]),
@@ -333,14 +336,16 @@ mod tests {
         assert!(policy("sh all.sh", &files).rule("ruff.toml").is_none(), "no file names it");
     }
 
+    const JEST: &str = r#""jest": { "testEnvironment": "node" },"#;
+
     #[test]
     fn a_section_is_protected_where_a_command_of_the_base_names_its_tool() {
         let tried = |step: &str, path: &str, was: &str, more: &str| {
             let policy = policy(step, &[(path, was)]);
             let change = [Change { path: path.into(), kind: ChangeKind::Modified }];
-            let contents = |_: &str, side| {
-                Some(if side == Side::Base { was.to_owned() } else { format!("{was}{more}") }.into_bytes())
-            };
+            let is = if more == JEST { was.replacen('{', &format!("{{{JEST}"), 1) } else { format!("{was}{more}") };
+            let contents =
+                |_: &str, side| Some(if side == Side::Base { was.to_owned() } else { is.clone() }.into_bytes());
             (policy.findings(&change, contents).len(), policy.unused_notes(&change, contents).len())
         };
         let (cargo, python) = ("[package]\nname = 'a'\nversion = '1.0.0'\n", "[project]\nname = 'a'\n");
@@ -352,6 +357,9 @@ mod tests {
             ("pytest", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (0, 1)),
             ("ruff check", "pyproject.toml", python, "[tool.ruff]\nline-length = 100\n", (1, 0)),
             ("pytest", "pyproject.toml", "[tool.ruff]\na = 1\n", "b = 2\n", (1, 0)),
+            ("node --test", "package.json", r#"{"name": "w"}"#, JEST, (0, 1)),
+            ("npx jest", "package.json", r#"{"name": "w"}"#, JEST, (1, 0)),
+            ("npm test", "package.json", r#"{"scripts": {"test": "react-scripts test"}}"#, JEST, (1, 0)),
             ("pytest", "pyproject.toml", python, "[tool.pytest.ini_options]\na = 1\n", (1, 0)),
         ] {
             assert_eq!(tried(step, path, was, more), wanted, "{step}: {more}");

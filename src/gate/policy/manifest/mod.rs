@@ -59,6 +59,13 @@ pub(super) fn taken(path: &str, bytes: &[u8]) -> Vec<String> {
     sources::names(Form::Node, &manifest).into_iter().chain(own).collect()
 }
 
+/// The files that a manifest of Rust names as tests.
+pub(super) fn test_targets(path: &str, bytes: &[u8]) -> Vec<String> {
+    let read = of(path).filter(|manifest| manifest.form == Form::Cargo);
+    let manifest = read.and_then(|manifest| forms::read(manifest.form, bytes)).unwrap_or_default();
+    select(&manifest, "test/*/path").into_values().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
 /// The requirements of a manifest of Python, by the table that lists them.
 pub(super) fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
     let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));

@@ -255,6 +255,8 @@ const SETUP_CFG: &[Row] = &[
     row("unittest", Same, TESTS),
     row("options.entry_points/pytest11", Same, TESTS),
     row("aliases", Same, COMMANDS),
+    row("easy_install", Same, PLACES),
+    row("options/dependency_links", Same, PLACES),
     old("options/package_dir", Same, REPLACES),
     row("mypy*", Same, CHECKS),
     row("flake8*", Same, CHECKS),

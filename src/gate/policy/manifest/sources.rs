@@ -96,10 +96,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// The names of all dependencies of a manifest.
 pub(super) fn names(form: Form, manifest: &Value) -> Vec<String> {
-    let in_lists = sources(form, manifest).into_keys().map(|(_, name)| name);
-    let in_text = select(manifest, "options/install_requires").into_values().filter_map(Value::as_str);
-    let in_text: Vec<String> = in_text.flat_map(str::lines).filter_map(required).collect();
-    in_lists.chain(in_text).collect()
+    sources(form, manifest).into_keys().map(|(_, name)| name).collect()
 }
 
 /// The names of those that are fetched: not those that lie in the workspace.
@@ -150,15 +147,23 @@ fn listed(form: Form) -> &'static [&'static str] {
     }
 }
 
+/// The keys of `setup.cfg` whose lines are requirements.
+const INI: &[&str] =
+    &["options/install_requires", "options/setup_requires", "options/tests_require", "options.extras_require/*"];
+
 /// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
 fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
     let mut found = BTreeMap::new();
-    for (table, value) in listed(form).iter().flat_map(|at| select(manifest, at)) {
+    let tables = if form == Form::Ini { INI } else { listed(form) };
+    for (table, value) in tables.iter().flat_map(|at| select(manifest, at)) {
         for (name, value) in value.as_object().into_iter().flatten() {
             let name = if form == Form::Python { normal(name) } else { name.clone() };
             found.insert((table.clone(), name), place(form, value));
         }
-        for requirement in value.as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let in_text = value.as_str().filter(|_| form == Form::Ini).into_iter().flat_map(str::lines);
+        let in_text = in_text.filter(|line| !line.trim().is_empty());
+        for requirement in value.as_array().into_iter().flatten().filter_map(Value::as_str).chain(in_text) {
+            let requirement = requirement.trim();
             let end = requirement.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
             let (name, rest) = requirement.split_at(end.unwrap_or(requirement.len()));
             let url = rest.split_once(';').map_or(rest, |(rest, _)| rest).split_once('@').map(|(_, url)| url.trim());

@@ -3,10 +3,13 @@
 use super::*;
 
 #[test]
-fn a_task_anywhere_stays_as_it_is_and_none_is_added() {
+fn a_task_or_a_batch_anywhere_stays_as_it_is_and_none_is_added() {
     let task = "---\nlane: false\nallow_edit: ['**']\n---\nTidy up.\n";
     assert_eq!(edited("chores/upkeep.md", task), ["it is a task, and defines work that runs later"]);
     assert_eq!(edited("docs/upkeep.md", "---\ntitle: Upkeep\n---\nTidy up.\n"), [""; 0]);
+    let batch = "defaults: { allow_edit: ['**'] }\ntasks: [chores/upkeep.md]\n";
+    assert_eq!(edited("chores/all.yaml", batch), ["it is a batch of tasks, and defines work that runs later"]);
+    assert_eq!(edited("play/all.yaml", "hosts: all\ntasks: [a.md]\n"), [""; 0]);
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn files_that_only_ci_names_are_notes() {
         (
             ".github/workflows/ci.yml",
             "defaults: { run: { working-directory: deep } }\njobs:\n  a:\n    steps:\n      - uses: ./actions/foo\n      - run: |\n          \
-             npm ci && node web/ci.mjs\n          docker build -f Dockerfile.ci .\n      - run: ./d.sh\n      - run: ./t.ps1\n        shell: pwsh\n        \
+             npm ci && node web/ci.mjs\n          python qa/verify.py && python3 qa/all.py\n          cd qa\n          sh in.sh\n          docker build -f Dockerfile.ci .\n      - run: ./d.sh\n      - run: ./t.ps1\n        shell: pwsh\n        \
              working-directory: sub/w\n",
         ),
         (".gitlab-ci.yml", "include: [{ local: /infra/pipe.yml }]\nt: { script: [\"node web/more.mjs\"] }\n"),
@@ -59,19 +62,22 @@ fn files_that_only_ci_names_are_notes() {
         ("actions/foo/dist/index.js", ""),
         ("actions/foo/post.js", ""),
         ("Dockerfile.ci", ""),
-        ("web/ci.mjs", ""),
         ("web/more.mjs", ""),
         ("web/deep.py", ""),
         ("web/app.mjs", ""),
+        ("web/ci.mjs", ""),
+        ("qa/verify.py", ""),
+        ("qa/all.py", "import unittest\n"),
+        ("qa/in.sh", ""),
         ("deep/d.sh", ""),
         ("sub/w/t.ps1", ""),
     ];
     let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
     let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
-    for path in ["deep/d.sh", "sub/w/t.ps1"] {
-        assert!(policy.rule(path).is_some(), "{path}");
+    for path in ["deep/d.sh", "sub/w/t.ps1", "web/ci.mjs", "qa/verify.py", "qa/all.py", "qa/in.sh"] {
+        assert!(policy.rule(path).is_some_and(|rule| rule.why == ci::RUNS), "{path}");
     }
-    for (path, _) in &files[2..10] {
+    for (path, _) in &files[2..9] {
         assert_eq!(policy.rule(path), None, "{path}");
         let notes = policy.notes(&[change(path, ChangeKind::Modified)]);
         assert_eq!(notes, [format!("{path} changed: the continuous integration runs it")], "{path}");
@@ -90,6 +96,13 @@ fn changes_of_files_that_steer_agents_and_editors_are_notes() {
         ".cursorrules",
         "web/.vscode/settings.json",
         "AGENTS.override.md",
+        "sub/QWEN.md",
+        ".qwen/settings.json",
+        ".kilocode/rules/a.md",
+        ".rules",
+        "mcp.json",
+        ".aider.conf.yml",
+        "docs/a.prompt.md",
         ".opencode/agent/a.md",
         "opencode.json",
         ".run/all.run.xml",

@@ -1,0 +1,131 @@
+//! Folders that hold tests of the base and what only these load: helpers whose names do not say that they help. Pure.
+
+use super::Base;
+use super::imports::imported;
+use super::named::{is_source as is_any_source, text};
+use super::{folders_of, manifest};
+use crate::gate::names::name_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most sources that are read.
+const MOST: usize = 2000;
+/// Parts of the names of tests that are not those of what they test.
+const PARTS: &[&str] = &["test", "tests", "spec", "it", "e2e", "cy", "check", "unit"];
+
+/// Endings of what is no code.
+const NO_CODE: &[&str] = &[".md", ".css", ".scss", ".sass", ".html"];
+
+/// A folder that may be one of tests.
+struct Folder<'b> {
+    path: &'b str,
+    tests: Vec<&'b String>,
+    /// The sources that are no tests by their names.
+    others: BTreeSet<&'b String>,
+}
+
+/// What sources import.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Finds sources of the base that only tests of their folder load. `is_test` says of a path that it is a test, `helps` that its name says that
+/// it helps tests; `read` gives a file of the base.
+///
+/// A folder in which the product lies beside its tests has none: there a source has the name of a test, is loaded from elsewhere or by no test, or the
+/// tests load nothing from outside of the folder.
+pub(super) fn helpers(
+    base: &Base,
+    is_test: &dyn Fn(&str) -> bool,
+    helps: &dyn Fn(&str) -> bool,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let mut folders = folders(base, is_test, helps);
+    folders.retain(|folder| !folder.others.is_empty() && !folder.has_namesakes());
+    if folders.is_empty() {
+        return BTreeSet::new();
+    }
+    let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
+    if sources.len() > MOST {
+        return BTreeSet::new();
+    }
+    let imports: Imports = sources
+        .into_iter()
+        .map(|path| (path.clone(), text(path, read).map_or_else(BTreeSet::new, |text| imported(path, &text, base))))
+        .collect();
+    let of_tests = folders.iter().filter(|folder| folder.is_of_tests(&imports, is_test));
+    of_tests.flat_map(|folder| folder.others.iter().map(|path| (*path).clone())).collect()
+}
+
+/// The outermost folders that hold a test, below the folder of a package and outside of the product's.
+fn folders<'b>(base: &'b Base, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&str) -> bool) -> Vec<Folder<'b>> {
+    let folder_of = |path: &'b str| path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let manifests = base.0.iter().filter(|path| manifest::is_one(path));
+    let packages: BTreeSet<&str> = manifests.map(|path| folder_of(path)).chain([""]).collect();
+    let (mut with_tests, mut with_others) = (BTreeSet::new(), BTreeSet::new());
+    for path in base.0.iter().filter(|path| is_source(path)) {
+        match is_test(path) {
+            true => with_tests.insert(folder_of(path)),
+            false => !helps(path) && with_others.insert(folder_of(path)),
+        };
+    }
+    let is_taken =
+        |above: &str| !packages.contains(above) && (with_tests.contains(above) || with_others.contains(above));
+    let is_outermost = |folder: &&&str| !packages.contains(**folder) && !folders_of(folder).any(is_taken);
+    let outermost: Vec<&str> = with_tests.iter().filter(is_outermost).copied().collect();
+    let folder = |path: &'b str| {
+        let below = format!("{path}/");
+        let sources =
+            base.0.range(below.clone()..).take_while(|path| path.starts_with(&below)).filter(|path| is_source(path));
+        let (tests, others): (Vec<&String>, Vec<&String>) = sources.partition(|path| is_test(path));
+        Folder { path, tests, others: others.into_iter().filter(|path| !helps(path)).collect() }
+    };
+    outermost.into_iter().map(folder).collect()
+}
+
+impl Folder<'_> {
+    fn has(&self, path: &str) -> bool {
+        path.strip_prefix(self.path).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether a source has the name of a test of the folder, as the product beside its tests has.
+    fn has_namesakes(&self) -> bool {
+        let tested: BTreeSet<String> = self.tests.iter().map(|path| tested(path)).collect();
+        let is_of = |tested: &String, name: &str| {
+            tested.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        self.others.iter().map(|path| tested_name(path)).any(|name| tested.iter().any(|tested| is_of(tested, &name)))
+    }
+
+    /// Whether all sources of the folder are there for its tests, which test what is elsewhere.
+    fn is_of_tests(&self, imports: &Imports, is_test: &dyn Fn(&str) -> bool) -> bool {
+        let is_loaded_elsewhere = imports
+            .iter()
+            .filter(|(path, _)| !self.has(path) && !is_test(path))
+            .any(|(_, loaded)| loaded.iter().any(|path| self.others.contains(path)));
+        let of = |path: &String| imports.get(path).into_iter().flatten();
+        let (mut reached, mut open): (BTreeSet<&String>, Vec<&String>) = (BTreeSet::new(), self.tests.clone());
+        while let Some(path) = open.pop() {
+            open.extend(of(path).filter(|path| self.others.contains(path) && reached.insert(*path)));
+        }
+        let tests_others = |test: &&String| {
+            let loads_helper = of(test).any(|path| self.others.contains(path));
+            !loads_helper || of(test).any(|path| is_source(path) && !self.has(path) && !is_test(path))
+        };
+        !is_loaded_elsewhere && reached.len() == self.others.len() && self.tests.iter().all(tests_others)
+    }
+}
+
+/// The name of what a test is named after.
+fn tested(path: &str) -> String {
+    let name = tested_name(path);
+    let words = name.split(['.', '_', '-']).filter(|word| !PARTS.contains(word));
+    words.collect::<Vec<_>>().join("_")
+}
+
+/// The name of a source without its ending, in one spelling.
+fn tested_name(path: &str) -> String {
+    let name = name_of(path);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase().replace(['.', '-'], "_")
+}
+
+fn is_source(path: &str) -> bool {
+    is_any_source(path) && !NO_CODE.iter().any(|ending| path.ends_with(ending))
+}
