@@ -266,3 +266,23 @@ fn a_test_that_fails_on_the_project_stays_with_its_reason_in_the_file() {
     assert!(page.contains("run: make test") && unfolded(&page).contains(said), "{page}");
     assert!(init.stderr.contains(said), "{}", init.story());
 }
+
+#[test]
+fn actions_of_the_project_are_read_and_what_is_not_read_is_named() {
+    let action = "runs:\n  using: composite\n  steps: [{ run: make -k test, shell: bash }]\n";
+    let init = Fledge::new()
+        .file("Makefile", MAKE)
+        .file(CI, workflow(&["make lint\n      - uses: ./.github/actions/check\n      - uses: ./.github/actions/gone"]))
+        .file(".github/actions/check/action.yml", action)
+        .file(".pre-commit-config.yaml", "repos: []\n")
+        .args(&["init", "--no-check"])
+        .run();
+    let page = page(&init);
+    assert!(page.contains("- name: test # from .github/actions/check/action.yml\n    run: make -k test\n"), "{page}");
+    for said in [
+        "left out: `uses: ./.github/actions/gone` (.github/workflows/ci.yml:8), because fledge does not read what this action runs",
+        "left out: the hooks of .pre-commit-config.yaml, because pre-commit fetches them and may change files",
+    ] {
+        assert!(init.stderr.contains(said) && unfolded(&page).contains(said), "{}", init.story());
+    }
+}
