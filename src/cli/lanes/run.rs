@@ -139,13 +139,7 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
         true => Some(Court::open(root, &lane.name, arguments.sandbox, environment, (&project, &logs), stop).await?),
         false => None,
     };
-    let entered = match &court {
-        Some(court) => {
-            say(&court.notes(&lane));
-            Some(court.gate.enter(judged(&lane, arguments), &court.site, stop.token()).await.map_err(lost(stop))?)
-        }
-        None => None,
-    };
+    let entered = enter(ask, &lane, court.as_ref()).await?;
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let in_place =
         || Room::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
@@ -191,6 +185,14 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     }
     remember(&lane, &outcome, &project); // nobody waits for it
     code
+}
+
+/// Makes the clean room ready, where there is to be one.
+async fn enter<'c>(ask: Ask<'_>, lane: &Lane, court: Option<&'c Court>) -> Result<Option<Entered<'c>>, Failure> {
+    let Some(court) = court else { return Ok(None) };
+    say(&court.notes(lane));
+    let entered = court.gate.enter(judged(lane, ask.arguments), &court.site, ask.stop.token()).await;
+    entered.map(Some).map_err(lost(ask.stop))
 }
 
 /// Keeps why a lane failed in a clean room; of a lane that passes by hand, says why it failed there.

@@ -80,10 +80,13 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
+/// Gives the text of a file of an action.
+type ReadAction<'f, 't> = &'f dyn Fn(&str) -> Option<&'t str>;
+
 struct Job<'f, 't> {
     is_read: &'f dyn Fn(&str) -> bool,
     /// Reads an action of the project; absent in such an action.
-    action: Option<&'f dyn Fn(&str) -> Option<&'t str>>,
+    action: Option<ReadAction<'f, 't>>,
     file: &'f str,
     env: BTreeMap<String, String>,
     dir: &'f str,
