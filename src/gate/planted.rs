@@ -12,7 +12,7 @@ use crate::process;
 use crate::store;
 use crate::verdict::{Ruling, StepReport};
 use crate::workspace::trees::TreesFault;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -149,20 +149,24 @@ impl CanaryRun<'_> {
     async fn beds(self) -> Result<Vec<Bed>, CanaryFault> {
         let Some(canary) = &self.lane.canary else { return Ok(Vec::new()) };
         let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
-        let paths = trees.paths(base, stop).await?;
-        let mut places = Places::choose(canary, &paths);
+        let mut places = Places::choose(canary, &trees.paths(base, stop).await?);
+        let work = trees.paths(tree, stop).await?;
         if *canary == Canary::CargoTest {
             let changed = trees.changes(base, tree, stop).await?;
             let is_changed = |path: &str| changed.iter().any(|change| change.path == path);
-            places.look_inside(&trees.paths(tree, stop).await?, is_changed);
+            places.look_inside(&work, is_changed);
         }
+        // A task may open tests: then they are as the work has them, with what they import now.
+        let work: BTreeSet<&String> = work.iter().collect();
+        let is_kept = places.likes().any(|path| work.contains(path));
+        let likes = places.likes().filter(|path| !is_kept || work.contains(path));
+        let likes = likes.map(|path| (if is_kept { tree } else { base }, path));
         let mut texts = BTreeMap::new();
-        let likes = places.likes().map(|path| (base, path));
         for (tree, path) in likes.chain(places.units().map(|path| (tree, path))) {
             let bytes = trees.read(tree, path, READ, stop).await?.unwrap_or_default();
             texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
         }
-        let has = |path: &str| paths.iter().any(|own| own == path);
+        let has = |path: &str| work.iter().any(|own| *own == path);
         canary::plant(canary, &places, word, &texts, has)
             .map_err(|why| CanaryFault::NoPlace { lane: self.lane.name.clone(), why })
     }

@@ -94,8 +94,8 @@ impl Bed {
 }
 
 /// Returns what is planted for a canary in these places. `word` invents words of small letters that
-/// no code can know before; `texts` are those of the files that the places name; `has` tells whether
-/// the base has a file.
+/// no code can know before; `texts` are those of the files that the places name, and a place without
+/// one of its files is none; `has` tells whether the work has a file.
 ///
 /// # Errors
 /// The reason, where the base has no place for the canary.
@@ -110,9 +110,12 @@ pub(super) fn plant(
         return Ok(vec![own_bed(file, text, run.as_ref(), word())]);
     }
     let mut drafts: Vec<Draft> = Vec::new();
-    for (folder, likes) in &places.folders {
+    for (folder, names) in &places.folders {
         let known = |path: &String| texts.get_key_value(path).map(|(path, text)| (path.as_str(), text.as_str()));
-        let likes: Vec<(&str, &str)> = likes.iter().filter_map(known).collect();
+        let likes: Vec<(&str, &str)> = names.iter().filter_map(known).collect();
+        if likes.is_empty() && !names.is_empty() {
+            continue;
+        }
         match canary {
             Canary::Pytest => drafts.extend(texts::pytest(folder, &likes)),
             Canary::NodeTest if likes.is_empty() => drafts.push(texts::node(folder, "test.mjs", "")),

@@ -79,6 +79,16 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
 }
 
 #[test]
+fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
+    let paths = ["a/test_a.py".to_owned(), "b/test_b.py".into()];
+    let places = Places::choose(&Canary::Pytest, &paths);
+    let texts = BTreeMap::from([("b/test_b.py".to_owned(), String::new())]);
+    let planted = plant(&Canary::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
+    let at: Vec<&str> = planted.iter().map(|bed| bed.path.as_str()).collect();
+    assert_eq!(at, ["b/test_word.py"]);
+}
+
+#[test]
 fn source_files_that_the_work_has_changed_are_the_first_to_be_looked_into() {
     let paths: Vec<String> = (0..40).map(|number| format!("src/a{number}.rs")).collect();
     let all = [&["Cargo.toml".to_owned(), "src/deep/er/changed.rs".into(), "build.rs".into()], &paths[..]].concat();
@@ -127,8 +137,9 @@ fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
         (sight, again)
     };
     let base = |seen: bool| BTreeMap::from([(a.clone(), true), (b.clone(), seen)]);
-    let cases: [(&[&String], Option<BTreeMap<String, bool>>, Seen); 6] = [
-        (&[], None, Seen::None),
+    let nothing: &[&String] = &[];
+    let cases = [
+        (nothing, None, Seen::None),
         (&[&a, &b, &more], None, Seen::All),
         (&[&a, &more], None, Seen::All),
         (&[&a, &more], Some(base(false)), Seen::All),

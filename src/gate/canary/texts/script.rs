@@ -62,8 +62,9 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
     } else {
         "const { test: test_{file} } = require(\"node:test\");\nconst assert_{file} = require(\"node:assert\");\n"
     };
-    let own = ["throw new Error(\"{mark}\")", "assert_{file}.strictEqual(\"{mark}\", \"\")"];
-    let own = own.map(|body| (body.split('(').next().unwrap_or(body).to_owned(), script_test("test_{file}", body)));
+    let own =
+        [("throw", "throw new Error(\"{mark}\")"), ("strictEqual", "assert_{file}.strictEqual(\"{mark}\", \"\")")];
+    let own = own.map(|(form, body)| (form.to_owned(), script_test("test_{file}", body)));
     let mut groups = vec![Group { open: imports.into(), ..Group::new("node:test", own.into()) }];
     let runners = bound(&head, &["node:test", "test"]);
     let mut runners: Vec<&str> = runners
