@@ -13,6 +13,10 @@ pub(super) const RUNS: &str = "the continuous integration or a git hook runs it"
 pub(super) const NAMED: &str = "the continuous integration runs it";
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
+/// Keys whose values only name files, or are prose.
+const OTHER_KEYS: [&str; 6] = ["files", "exclude", "glob", "if", "name", "description"];
+/// Endings of documents, which nothing runs.
+const DOCUMENTS: [&str; 2] = [".md", ".rst"];
 /// Files whose lines are commands of the continuous integration.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
@@ -78,7 +82,7 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
         for folder in folders(&parts, base) {
             let script = format!("{folder}/-");
             found.scripts.extend(run_by(&script, &all, &mut has, is_script));
-            let run = run_by(&script, &commands, &mut has, |_| true);
+            let run = run_by(&script, &commands, &mut has, |path| !DOCUMENTS.iter().any(|it| path.ends_with(it)));
             if is_of_hooks.fit(&file) { of_hooks.extend(run) } else { found.others.extend(run) }
         }
         if !is_of_hooks.fit(&file) {
@@ -145,6 +149,9 @@ fn value<'p>(part: &'p str, key: &str) -> Option<&'p str> {
 /// Whether a part of a line is a command, and not the name of a file in a list or a pattern.
 fn is_command(part: &str) -> bool {
     let command = command_of(part);
+    if OTHER_KEYS.iter().any(|key| value(part, key).is_some()) {
+        return false;
+    }
     command.len() < part.trim_start().trim_start_matches("- ").len()
         || command.starts_with("./")
         || words(command).len() > 1

@@ -20,7 +20,10 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
             "jobs:\n  a:\n    steps:\n      - run: ./ci/run.sh --fast\n      - run: |\n          bash scripts/lint.sh\n",
         ),
         (".gitlab-ci.yml", "test:\n  script:\n    - sh tools/check.sh\n"),
-        (".pre-commit-config.yaml", "repos:\n- repo: local\n  hooks:\n  - id: a\n    entry: ./hack/format.sh\n"),
+        (
+            ".pre-commit-config.yaml",
+            "repos:\n- repo: local\n  hooks:\n  - id: a\n    entry: ./hack/format.sh README.md\n    files: ^(NEWS.txt|README.md)$\n",
+        ),
         (".husky/pre-commit", "./scripts/hook.sh\n"),
         ("lefthook.yml", "pre-push:\n  commands:\n    a: { run: python3 -m qa.hook }\n"),
         (
@@ -28,6 +31,8 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
             "repos: [{ repo: local, hooks: [{ id: l, entry: qa/lint.py, args: [-c, src/set.py], language: script }] }]\nexclude: |\n  (?x)^(\n    src/gen.py|\n  )\n",
         ),
         ("web/.husky/pre-push", "node web/hook.mjs\n"),
+        ("README.md", ""),
+        ("NEWS.txt", ""),
         ("qa/hook.py", ""),
         ("qa/lint.py", ""),
         ("src/set.py", ""),
@@ -44,7 +49,7 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
     let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
     let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
     let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
-    assert_eq!(free, ["src/set.py", "src/gen.py", "scripts/release.sh"]);
+    assert_eq!(free, ["README.md", "NEWS.txt", "src/set.py", "src/gen.py", "scripts/release.sh"]);
 }
 
 #[test]
