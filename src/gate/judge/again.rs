@@ -36,8 +36,7 @@ impl Sitting<'_> {
 
     /// The verdict on work that differs in nothing from a base whose checks failed: a pass would only say that they pass now and then.
     async fn same_as_base(&self, tree: &TreeId) -> Result<Option<Verdict>, Early> {
-        let is_same = !self.is_base && tree == self.gate.base() && self.gate.is_clean();
-        let base = self.gate.judged.get().filter(|base| is_same && base.ruling == Ruling::Failed);
+        let base = self.gate.judged.get().filter(|base| self.is_red_base(base, tree));
         let Some(base) = base else { return Ok(None) };
         let mut record = Record { steps: base.steps.clone(), ..Record::default() };
         for step in &mut record.steps {

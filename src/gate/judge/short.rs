@@ -68,11 +68,15 @@ impl Sitting<'_> {
         Err(self.fell_short(record, &left.join("\n")))
     }
 
-    /// Fails the gate run where the checks pass on the same tree on which they failed before. Lanes in the workspace also depend on ignored files.
+    /// Returns whether work has the same tree as a base whose checks failed. Lanes in the workspace also depend on ignored files.
+    pub(super) fn is_red_base(&self, base: &Base, tree: &TreeId) -> bool {
+        !self.is_base && tree == self.gate.base() && base.ruling == Ruling::Failed && self.gate.is_clean()
+    }
+
+    /// Fails the gate run where the checks pass on the same tree on which they failed before: a lane that writes has taken back all of the work,
+    /// or the base was judged only now.
     pub(super) fn must_differ(&self, base: &Base, tree: &TreeId, record: &Record) -> Result<(), Early> {
-        let is_same =
-            !self.is_base && tree == self.gate.base() && base.ruling == Ruling::Failed && self.gate.is_clean();
-        if is_same { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
+        if self.is_red_base(base, tree) { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
     }
 
     /// Fails the gate run where a step passed while its tests failed. For runs without a known base.
