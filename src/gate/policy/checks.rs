@@ -2,7 +2,7 @@
 
 use super::Base;
 use super::imports::imported;
-use super::named::{LONGEST, is_script, is_shell, is_source, text};
+use super::named::{LONGEST, is_script, is_shell, is_source, text, words};
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 
@@ -19,8 +19,8 @@ const FRAMEWORKS: &[&str] = &[
 ];
 /// Those that the product may load as well, to assert what it needs.
 const PLAIN_ASSERTS: &[&str] = &["assert", "node:assert", "node:assert/strict", "assert/strict"];
-/// Words by which a source asserts something about others.
-const ASSERTS: &[&str] = &["assert", "expect(", "expect.", ".should", "AssertionError"];
+/// The program that starts a server for the tests: its first argument.
+const STARTS_SERVER: &str = "start-server-and-test ";
 /// The most sources that are searched for who imports a file.
 const MOST_SOURCES: usize = 2000;
 
@@ -40,8 +40,8 @@ pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn Fn
         || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
 }
 
-/// Whether a source that a script or the continuous integration runs is a check: a test, a file whose name has a word of checks, or one that
-/// loads a test framework and that no other source of the base imports.
+/// Whether a source that a script or the continuous integration runs is a check: a test, or a file that no other source of the base
+/// imports and whose name has a word of checks or that loads a test framework.
 pub(super) fn is_run_as_check(
     path: &str,
     base: &Base,
@@ -54,11 +54,11 @@ pub(super) fn is_run_as_check(
         name.split(['_', '-']).any(|word| CHECKS.contains(&word) || PARTS.contains(&word.trim_end_matches('s')))
     };
     let loads = text(path, read).is_some_and(|text| loads_framework(&text));
-    tests.fit(path) || has_word() || (loads && !is_imported(path, stem, base, tests, read))
+    tests.fit(path) || ((has_word() || loads) && !is_imported(path, stem, base, tests, read))
 }
 
 /// Whether a source that `package.json` starts for a script of tests runs the tests: it lies in a folder, it loads a test framework or sources
-/// outside of that folder, and neither another source nor another part of the manifest names it.
+/// outside of that folder, neither another source nor another part of the manifest names it, and it is not started as the server that tests ask.
 pub(super) fn is_runner(
     path: &str,
     manifest: &str,
@@ -72,19 +72,28 @@ pub(super) fn is_runner(
     let loads_others = || {
         imported(path, &text, base).iter().any(|other| is_source(other) && !other.starts_with(&format!("{folder}/")))
     };
-    let is_named_once = manifest.matches(path).count() < 2;
+    let without_ending = path.rsplit_once('.').map_or(path, |(plain, _)| plain);
+    let is_plain = |word: &&str| {
+        let word = word.trim_matches('\\').trim_start_matches("./").trim_end_matches('/');
+        word == without_ending || (stem(path) == "index" && word == folder)
+    };
+    let named = manifest.matches(path).count() + words(manifest).iter().filter(|word| is_plain(word)).count();
+    let is_named_once = named < 2 && !manifest.split(STARTS_SERVER).skip(1).any(|rest| first(rest).contains(path));
     let tries = imports(&text).any(|name| FRAMEWORKS.contains(&name)) || loads_others();
     is_named_once && tries && !is_imported(path, stem(path), base, tests, read)
+}
+
+/// The first argument of a command in a manifest, without quotes.
+fn first(arguments: &str) -> &str {
+    let plain = arguments.trim_start();
+    let inner = plain.trim_start_matches(['\\', '"', '\'']);
+    let end = if inner.len() < plain.len() { inner.find(['\\', '"', '\'']) } else { inner.find([' ', '"']) };
+    &inner[..end.unwrap_or(inner.len())]
 }
 
 /// Whether a source loads a framework for tests, other than plain assertions.
 pub(super) fn loads_framework(text: &str) -> bool {
     imports(text).any(|name| FRAMEWORKS.contains(&name) && !PLAIN_ASSERTS.contains(&name))
-}
-
-/// Whether a source asserts something.
-pub(super) fn asserts(text: &str) -> bool {
-    ASSERTS.iter().any(|word| text.contains(word))
 }
 
 /// Whether a source has the name of a check.

@@ -96,7 +96,12 @@ pub(super) fn by_runners(
             () if path.ends_with(".py") => plugins(&text),
             () if [".yml", ".yaml", ".taprc"].iter().any(|ending| name.ends_with(ending)) => behind_keys(&text),
             () if OPTIONAL.contains(&name) => behind_options(&text, name != "package.json"),
-            () => quoted(&text).filter(|name| !aliased.contains(name)).collect(),
+            () => text
+                .lines()
+                .filter(|line| !loads_product(line))
+                .flat_map(quoted)
+                .filter(|name| !aliased.contains(name))
+                .collect(),
         };
         found.extend(names.into_iter().flat_map(|name| files(base, folder, name)));
     }
@@ -172,6 +177,12 @@ fn plugins(text: &str) -> Vec<&str> {
     let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
     let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
     said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
+}
+
+/// Whether a line of a configuration imports something of the product: it steers the tests no more than what they import.
+fn loads_product(line: &str) -> bool {
+    let imports = line.trim_start().starts_with("import ") || line.contains("require(");
+    imports && quoted(line).any(|name| ["./src/", "./lib/"].iter().any(|folder| name.starts_with(folder)))
 }
 
 /// The tables behind `alias:` in a configuration: they lead to the product.

@@ -3,9 +3,10 @@
 //! whose change is noted.
 
 use super::Base;
-use super::checks::{asserts, loads_framework};
+use super::checks::loads_framework;
 use super::imports::{imported, quoted};
 use super::named::{inside, is_script, is_source, text};
+use super::test_folders;
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,10 @@ const HELPS: &[&str] = &[
     "helper", "helpers", "fixture", "fixtures", "factory", "factories", "mock", "mocks", "fake", "fakes", "stub", "stubs", "support", "testing",
     "testutil", "testutils", "testhelper", "testhelpers", "conftest", "test", "tests", "e2e",
 ];
+/// Folders of the product.
+const PRODUCT: &[&str] = &["src", "lib"];
+/// Manifests that name parts of the product.
+const MANIFESTS: &[&str] = &["pyproject.toml", "setup.cfg", "setup.py", "package.json"];
 /// The most files that are read.
 const MOST: usize = 2000;
 /// The longest text between quotes that is taken for a path.
@@ -50,7 +55,7 @@ impl Helpers {
         open.extend(base.0.iter().filter(|path| is_source(path) && is_test(path)).take(MOST).cloned());
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();
         let names = data_by_name(base, tests);
-        let (mut product, mut by_text) = (None, BTreeMap::new());
+        let (mut product, mut by_text, mut manifests) = (None, BTreeMap::new(), None);
         while let Some(path) = open.pop() {
             let Some(own) = text(&path, read) else { continue };
             if is_test(&path) {
@@ -63,10 +68,10 @@ impl Helpers {
                 }
                 let is_helper = helps(&loaded)
                     || is_beside(&path, &loaded)
-                    || *by_text.entry((loaded.clone(), is_before)).or_insert_with(|| {
-                        let text = text(&loaded, read);
-                        text.is_some_and(|text| helps_by_text(&loaded, &text, is_before, base, &is_test))
-                    });
+                    || (is_before && test_folders::is_of_tests(folder_of(&loaded)))
+                    || *by_text
+                        .entry(loaded.clone())
+                        .or_insert_with(|| helps_by_text(&loaded, base, &mut manifests, read));
                 let product = match is_helper {
                     true => product
                         .get_or_insert_with(|| by_product(base, &|path| is_test(path) || scripts.contains(path), read)),
@@ -89,12 +94,52 @@ pub(super) fn helps(path: &str) -> bool {
     path.split(['/', '_', '-', '.']).any(|word| HELPS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Whether a source helps checks, by its text: it loads a framework for tests; or what is loaded before the tests loads it, it asserts something and
-/// loads nothing of the product.
-fn helps_by_text(path: &str, text: &str, is_before: bool, base: &Base, is_test: &dyn Fn(&str) -> bool) -> bool {
-    let loads_product =
-        || imported(path, text, base).iter().any(|other| is_source(other) && !is_test(other) && !helps(other));
-    loads_framework(text) || (is_before && asserts(text) && !loads_product())
+/// Whether a source helps checks, by its text: it loads a framework for tests. A product may do so as well, if it is a tool for tests: that lies in `src`
+/// or `lib`, or a manifest names it.
+fn helps_by_text(
+    path: &str,
+    base: &Base,
+    manifests: &mut Option<String>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let is_in_product = folder_of(path).split('/').any(|folder| PRODUCT.contains(&folder));
+    if is_in_product || !text(path, read).is_some_and(|text| loads_framework(&text)) {
+        return false;
+    }
+    let manifests = manifests.get_or_insert_with(|| manifests_of(base, read));
+    !names(path).iter().any(|name| holds(manifests, name))
+}
+
+/// The texts of the manifests that name parts of the product, in one spelling, without the folders of tests that they name.
+fn manifests_of(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> String {
+    let is_one = |path: &&String| MANIFESTS.contains(&name_of(path)) || path.ends_with(".gemspec");
+    let texts: Vec<String> = base.0.iter().filter(is_one).take(MOST).filter_map(|path| text(path, read)).collect();
+    let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !line.contains("testpaths"));
+    lines.map(|line| line.replace('-', "_") + "\n").collect()
+}
+
+/// The names by which a manifest may mean a source: its path, and its module with those around it.
+fn names(path: &str) -> Vec<String> {
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let mut found = vec![path.replace('-', "_"), stem.replace('-', "_")];
+    if path.ends_with(".py") {
+        let module = stem.trim_end_matches("/__init__").replace('/', ".");
+        found.extend(module.match_indices('.').map(|(end, _)| module[..end].to_owned()));
+        found.push(module);
+    }
+    found
+}
+
+/// Whether a text holds a name that is not a part of a longer one.
+fn holds(text: &str, name: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(start, _)| {
+        !is_part(text[..start].chars().next_back()) && !is_part(text[start + name.len()..].chars().next())
+    })
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// Whether a file is beside a script that loads it, in a folder of scripts.

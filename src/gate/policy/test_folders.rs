@@ -1,4 +1,4 @@
-//! Folders that hold tests of the base and what only these load: helpers whose names do not say that they help. Pure.
+//! Folders of tests of the base, by their names, and what only these tests load: helpers whose own names do not say that they help. Pure.
 
 use super::Base;
 use super::imports::imported;
@@ -12,6 +12,10 @@ const MOST: usize = 2000;
 /// Parts of the names of tests that are not those of what they test.
 const PARTS: &[&str] = &["test", "tests", "spec", "it", "e2e", "cy", "check", "unit"];
 
+/// Names of folders of tests.
+const OF_TESTS: &[&str] = &["test", "tests", "spec", "specs", "__tests__", "e2e", "cypress", "xt"];
+/// The same, at the root alone: folders of the product below have such names, too.
+const OF_TESTS_AT_ROOT: &[&str] = &["unit", "integration", "functional", "acceptance", "testing", "t"];
 /// Endings of what is no code.
 const NO_CODE: &[&str] = &[".md", ".css", ".scss", ".sass", ".html"];
 
@@ -29,8 +33,8 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 /// Finds sources of the base that only tests of their folder load. `is_test` says of a path that it is a test, `helps` that its name says that
 /// it helps tests; `read` gives a file of the base.
 ///
-/// A folder in which the product lies beside its tests has none: there a source has the name of a test, is loaded from elsewhere or by no test, or the
-/// tests load nothing from outside of the folder.
+/// Only a folder that has the name of one of tests, or lies in one, has any (`unit/`): elsewhere, what only tests load is the product beside them. Nor has
+/// one in which a source has the name of a test, is loaded from elsewhere or by no test, or the tests load nothing from outside of the folder.
 pub(super) fn helpers(
     base: &Base,
     is_test: &dyn Fn(&str) -> bool,
@@ -38,7 +42,7 @@ pub(super) fn helpers(
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let mut folders = folders(base, is_test, helps);
-    folders.retain(|folder| !folder.others.is_empty() && !folder.has_namesakes());
+    folders.retain(|folder| is_of_tests(folder.path) && !folder.others.is_empty() && !folder.has_namesakes());
     if folders.is_empty() {
         return BTreeSet::new();
     }
@@ -78,6 +82,12 @@ fn folders<'b>(base: &'b Base, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&s
         Folder { path, tests, others: others.into_iter().filter(|path| !helps(path)).collect() }
     };
     outermost.into_iter().map(folder).collect()
+}
+
+/// Whether a folder has the name of one of tests, or lies in one.
+pub(super) fn is_of_tests(folder: &str) -> bool {
+    let is_named = |name: &str| OF_TESTS.contains(&name) || name.ends_with("_tests") || name.ends_with("-tests");
+    folder.split('/').any(is_named) || folder.split('/').next().is_some_and(|name| OF_TESTS_AT_ROOT.contains(&name))
 }
 
 impl Folder<'_> {

@@ -110,6 +110,33 @@ fn the_product_beside_its_tests_is_the_work() {
         ),
         (
             &[
+                ("lambdas/ingest/handler.py", "from shared import models\n"),
+                ("lambdas/ingest/test_lambda.py", "from shared import models\nimport handler\n"),
+                ("shared/models.py", ""),
+            ],
+            &["lambdas/ingest/test_lambda.py"],
+        ),
+        (
+            &[
+                ("core/util.py", ""),
+                ("shop/models.py", ""),
+                ("shop/signals.py", ""),
+                ("shop/tests.py", "from core import util\nfrom shop import models, signals\n"),
+            ],
+            &["shop/tests.py"],
+        ),
+        (
+            &[
+                ("src/components/Button.vue", ""),
+                ("src/components/all.spec.js", "import B from './Button.vue';\nimport { a } from '../utils/a';\n"),
+                ("src/utils/a.js", ""),
+                ("src/unit/archer.js", ""),
+                ("src/unit/all.spec.js", "import './archer';\nimport { a } from '../utils/a';\n"),
+            ],
+            &["src/components/all.spec.js", "src/unit/all.spec.js"],
+        ),
+        (
+            &[
                 ("pkg/a.go", "package a\n"),
                 ("pkg/b.go", "package a\n"),
                 ("pkg/all_test.go", "package a\n"),
@@ -136,7 +163,36 @@ fn what_is_loaded_before_the_tests_is_theirs_unless_it_is_the_product() {
                 ("app.py", "import models\n\n\ndef create_app():\n    assert models\n"),
                 ("models.py", ""),
             ][..],
-            &["comparing/same.py", "conftest.py"][..],
+            &["conftest.py"][..],
+        ),
+        (
+            &[
+                ("conftest.py", "from unit.same import same\nfrom app import app\n"),
+                ("unit/same.py", "def same(a, b):\n    assert a == b\n"),
+                ("app.py", "from flask import Flask\napp = Flask(__name__)\nassert app\n"),
+            ],
+            &["conftest.py", "unit/same.py"],
+        ),
+        (
+            &[
+                ("pyproject.toml", "[project.entry-points.pytest11]\nslow = 'pytest_slow'\nmore = 'more.hooks'\n"),
+                ("pytest_slow.py", "import pytest\n"),
+                ("more/hooks.py", "import pytest\n"),
+                ("less.py", "import pytest\n"),
+                ("test_slow.py", "import pytest_slow\nimport less\nfrom more import hooks\n"),
+            ],
+            &["less.py", "test_slow.py"],
+        ),
+        (
+            &[
+                ("package.json", "{ \"main\": \"./near.js\" }"),
+                ("near.js", "require('vitest');\n"),
+                ("src/index.js", "require('vitest');\n"),
+                ("src/plugin.js", ""),
+                ("vitest.config.js", "import { plugin } from './src/plugin.js';\n"),
+                ("test/a.test.js", "require('../src/index.js'); require('../near');\n"),
+            ],
+            &["test/a.test.js", "vitest.config.js"],
         ),
         (
             &[
@@ -199,17 +255,34 @@ fn the_runner_that_a_script_of_tests_starts_is_a_check() {
             &[("runner/main.js", "const { run } = require('node:test');\n"), ("src/sum.js", "")],
             &["runner/main.js"],
         ),
+        (
+            "npm test",
+            "start-server-and-test 'node server/main.js' http://localhost:1 'cypress run'",
+            &[("server/main.js", "require('../src/sum');\n"), ("src/sum.js", "")],
+            &[],
+        ),
+        (
+            "npm test",
+            "node server && wait-on x && node server/index.js",
+            &[("server/index.js", "require('../src/sum');\n"), ("src/sum.js", "")],
+            &[],
+        ),
         ("npm test", "node src/sum.js --all", &[("src/sum.js", "require('./add');\n"), ("src/add.js", "")], &[]),
         ("npm test", "node app.js", &[("app.js", "require('./src/sum');\n"), ("src/sum.js", "")], &[]),
         (
             "make check",
             "true",
             &[
-                ("Makefile", "check:\n\tpython3 qa/all.py\n\tpython3 app.py\n"),
+                (
+                    "Makefile",
+                    "check:\n\tpython3 qa/all.py\n\tpython3 app.py\n\tpython3 pkg/lint.py\n\tpython3 qa/verify.py\n",
+                ),
                 ("qa/all.py", "import unittest\nimport app\n"),
-                ("app.py", ""),
+                ("qa/verify.py", "assert 1 + 1 == 2\n"),
+                ("pkg/lint.py", ""),
+                ("app.py", "from pkg import lint\n"),
             ],
-            &["Makefile", "qa/all.py"],
+            &["Makefile", "qa/all.py", "qa/verify.py"],
         ),
     ] {
         let package = package(test);
