@@ -57,6 +57,34 @@ pub(super) fn is_run_as_check(
     tests.fit(path) || ((has_word() || loads) && !is_imported(path, stem, base, tests, read))
 }
 
+/// Whether a source that a script runs for its tests is a check by what it does: it asserts something outside of all functions, loads sources outside of
+/// its folder, and no other source imports it.
+pub(super) fn tries_others(
+    path: &str,
+    base: &Base,
+    tests: &Tests,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let Some((folder, text)) = path.rsplit_once('/').map(|(folder, _)| folder).zip(text(path, read)) else {
+        return false;
+    };
+    let is_other = |other: &String| is_source(other) && !other.starts_with(&format!("{folder}/"));
+    text.lines().any(|line| line.starts_with("assert"))
+        && imported(path, &text, base).iter().any(is_other)
+        && !is_imported(path, stem(path), base, tests, read)
+}
+
+/// The lines of a script that it runs for tests: all of a check, else the rules of targets whose names ask for a check.
+pub(super) fn lines_of_tests(script: &str, text: &str) -> String {
+    let (is_check, mut is_asked) = (is_called_check(script), false);
+    let is_of_tests = |line: &&str| {
+        let targets = line.split_once(':').map(|(targets, _)| targets).filter(|_| !line.starts_with([' ', '\t']));
+        is_asked = targets.map_or(is_asked, |targets| targets.split_whitespace().any(is_asked_to_check));
+        is_check || is_asked
+    };
+    text.lines().filter(is_of_tests).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a source that `package.json` starts for a script of tests runs the tests: it lies in a folder, it loads a test framework or sources
 /// outside of that folder, neither another source nor another part of the manifest names it, and it is not started as the server that tests ask.
 pub(super) fn is_runner(

@@ -2,7 +2,9 @@
 
 use super::Base;
 use super::calls::{module_files, run_by, with_plain_sources};
-use super::checks::{is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner};
+use super::checks::{
+    is_asked_to_check, is_called_check, is_check, is_run_as_check, is_runner, lines_of_tests, tries_others,
+};
 use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
@@ -156,9 +158,13 @@ fn sources_run_as_checks(
     let is_manifest = name_of(script) == "package.json";
     let commands = if is_manifest { scripts_of_tests(text) } else { text.to_owned() };
     let is_meant = |path: &str| is_source(path) && !is_script(path);
+    let asked = if is_manifest { String::new() } else { lines_of_tests(script, text) };
+    let asked = run_by(script, &asked, &mut |path| base.has(path), is_meant);
     let mut run = run_by(script, &commands, &mut |path| base.has(path), is_meant);
     run.retain(|path| {
-        is_run_as_check(path, base, tests, read) || (is_manifest && is_runner(path, text, base, tests, read))
+        is_run_as_check(path, base, tests, read)
+            || (is_manifest && is_runner(path, text, base, tests, read))
+            || (asked.contains(path) && tries_others(path, base, tests, read))
     });
     run
 }

@@ -284,6 +284,18 @@ fn the_runner_that_a_script_of_tests_starts_is_a_check() {
             ],
             &["Makefile", "qa/all.py", "qa/verify.py"],
         ),
+        (
+            "make test",
+            "true",
+            &[
+                ("Makefile", "all:\n\tpython3 make/docs.py\n\ntest: all\n\tpython3 qa/go.py\n\tpython3 app/main.py\n"),
+                ("qa/go.py", "import calc\nassert calc.add(1, 2) == 3\n"),
+                ("make/docs.py", "import calc\nassert calc.add\n"),
+                ("app/main.py", "import calc\n\n\ndef main():\n    assert calc.add\n"),
+                ("calc.py", ""),
+            ],
+            &["Makefile", "qa/go.py"],
+        ),
     ] {
         let package = package(test);
         let mut files = files.to_vec();
