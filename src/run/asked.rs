@@ -11,7 +11,12 @@ const FORMATTERS: &str = "formatter formatters prettier black rustfmt gofmt esli
 /// Words of a sentence that asks for a change of many tests at once.
 const CHANGES: &str = "adapt adjust change convert edit migrate move rename rewrite split update";
 const ALL: &str = "all every each";
-const TESTS: &str = "tests test testcases specs";
+const TESTS: &str = "tests testcases specs";
+/// Words that may be between a formatter or `all` and the tests.
+const BETWEEN: &str =
+    "a the of our these existing unit integration on over to for in across code sources and all every each";
+/// Words after which a sentence says something else.
+const TURNS: &str = "that see ensure check run make if until while because where when which so add";
 /// Words of a sentence that names a file for another reason: the file must pass, or must stay.
 const STAYS: &str = "pass passes passing green fail fails failing keep leave never not don't without";
 /// Bytes of the shortest name that is looked for without its folder: a shorter one is a word like others.
@@ -22,15 +27,57 @@ pub(super) fn asks_to_change(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     sentences(text).any(|sentence| {
         let words: Vec<&str> =
-            sentence.split(|c: char| c.is_whitespace() || "`\"'()[],;".contains(c)).map(trim).collect();
-        let has = |list: &str| words.iter().any(|word| list.split_whitespace().any(|it| word.eq_ignore_ascii_case(it)));
+            sentence.split(|c: char| c.is_whitespace() || "`\"'()[],".contains(c)).map(trim).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let has = |list: &str| words.iter().any(|word| is_of(list, word));
         let is_folder = |word: &str| word.strip_suffix('/').is_some_and(|_| path.starts_with(word));
         let is_it = |word: &str| word == path || (word == name && name.len() >= SHORTEST) || is_folder(word);
         let is_named = words.iter().any(|word| is_it(word));
         let formats = has(FORMATS) || (has(RUNS) && has(FORMATTERS));
-        let is_of_tests = || is_test(path) && has(TESTS) && (formats || (has(CHANGES) && has(ALL)));
+        let is_of_tests = || is_test(path) && (formats_tests(&words) || changes_all_tests(&words));
         ((is_named && (has(DOES) || formats)) || is_of_tests()) && !has(STAYS)
     })
+}
+
+fn is_of(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|it| word.eq_ignore_ascii_case(it))
+}
+
+/// Whether tests are what is to be formatted: they come next, but for words that lead to them.
+fn formats_tests(words: &[&str]) -> bool {
+    (0..words.len()).any(|at| {
+        let is_verb = is_of(FORMATS, words[at]);
+        let runs = || words[..at].iter().rev().find(|word| !is_of(BETWEEN, word)).is_some_and(|word| is_of(RUNS, word));
+        let is_program = || is_of(FORMATTERS, words[at]) && runs();
+        (is_verb || is_program()) && {
+            let rest = &words[at + 1..];
+            let next = rest.iter().position(|word| !is_of(BETWEEN, word));
+            next.is_some_and(|next| are_tests(&rest[next..], rest[..next].last().copied().unwrap_or_default()))
+        }
+    })
+}
+
+/// Whether a verb of change is followed by `all tests`, with no other statement between them.
+fn changes_all_tests(words: &[&str]) -> bool {
+    let verbs = (0..words.len()).filter(|at| is_of(CHANGES, words[*at]));
+    verbs.into_iter().any(|verb| {
+        let rest = &words[verb + 1..];
+        let end = rest.iter().position(|word| is_of(TURNS, word)).unwrap_or(rest.len());
+        let rest = &rest[..end];
+        (0..rest.len()).filter(|at| is_of(ALL, rest[*at])).any(|all| {
+            let behind = &rest[all + 1..];
+            let next = behind.iter().position(|word| !is_of("the of our these existing unit integration", word));
+            next.is_some_and(|next| are_tests(&behind[next..], rest[all]))
+        })
+    })
+}
+
+/// Whether words begin with tests as a whole: `tests`, `test files`, and `test` after `every`, unless it only describes the next word.
+fn are_tests(words: &[&str], before: &str) -> bool {
+    let next = words.get(1).copied().unwrap_or_default();
+    let first = words.first().copied().unwrap_or_default();
+    let is_one = || is_of("every each", before) && (next.is_empty() || is_of("to for in of with by and from", next));
+    is_of(TESTS, first) || (is_of("test", first) && (is_of("files sources modules suites", next) || is_one()))
 }
 
 /// Whether a path has the name of a test, or is in a folder of tests.
@@ -47,7 +94,7 @@ fn trim(word: &str) -> &str {
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split("\n\n")
         .flat_map(|part| part.split("\n-").flat_map(|part| part.split("\n*")))
-        .flat_map(|part| part.split(". "))
+        .flat_map(|part| part.split(". ").flat_map(|part| part.split(';')))
 }
 
 #[cfg(test)]
@@ -73,6 +120,14 @@ mod tests {
             ("Format calc.py so that all tests pass", "tests/test_calc.py", false),
             ("Add tests for the formatter", "tests/test_calc.py", false),
             ("Update the parser, and add tests", "tests/test_calc.py", false),
+            ("Adapt all the tests, and every test in web/, to it", "tests/test_calc.py", true),
+            ("Rename `a` to `b` in every test", "tests/test_calc.py", true),
+            ("Format the code and all tests with black", "tests/test_calc.py", true),
+            ("Convert all strings in a.py to bytes and run the tests", "tests/test_calc.py", false),
+            ("Use black names in a.py; tests cover it", "tests/test_calc.py", false),
+            ("Adapt a.py to all needs of the test server", "tests/test_calc.py", false),
+            ("Rename x in every module, and see that each test still imports it.", "tests/test_calc.py", false),
+            ("Format the output of a.py as the tests want it", "tests/test_calc.py", false),
             ("Add a flag to the library", "web/lib", false),
             ("Add a flag to calc.py", "tests/test_calc.py", false),
         ] {

@@ -1,7 +1,7 @@
 //! Manifests that are not judged by section, and name places from which packages come.
 
 use super::json_locks::{list, table};
-use super::{Ecosystem, compare, json_locks};
+use super::{Ecosystem, Format, compare, json_locks};
 use crate::gate::names::name_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -37,9 +37,16 @@ const BY_LINE: &[(&str, &str, &[&[&str]])] = &[
     ("pnpm-workspace", ".yaml", &[&["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"]]),
     ("setup", ".py", &[&["@ ", "dependency_links"], &["://", "git+"]]),
     ("mix", ".exs", &[&["git:", "github:", "repo:"]]),
-    ("build", ".gradle", &[&["maven", "ivy", "uri(", "url"], &["://"]]),
-    ("build", ".gradle.kts", &[&["maven", "ivy", "uri(", "url"], &["://"]]),
+    ("build", ".gradle", GRADLE),
+    ("build", ".gradle.kts", GRADLE),
 ];
+
+const GRADLE: &[&[&str]] = &[&["maven", "ivy", "uri(", "url"], &["://"]];
+/// Blocks of Gradle that describe what is published. An address in one is no place of packages.
+const DESCRIBES: [&str; 8] =
+    ["pom", "scm", "license", "licenses", "developer", "organization", "issueManagement", "ciManagement"];
+/// Sections of a `pubspec.yaml`, and of its lock file, with packages.
+const OF_PUB: [&str; 5] = ["dependencies", "dev_dependencies", "dependency_overrides", "packages", "<<"];
 
 /// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
@@ -116,49 +123,155 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
             named.filter(|value| !is_inside(value)).map(Value::to_string).collect()
         }
         "pom.xml" => {
-            let blocks = ["<repository>", "<pluginRepository>"].into_iter().flat_map(|tag| content.split(tag).skip(1));
-            let urls = blocks.filter_map(|block| block.split_once("<url>")?.1.split('<').next());
+            let content = without_distribution(&content);
+            let blocks = ["repository", "pluginRepository"].into_iter().flat_map(|tag| elements(&content, tag));
+            let urls = blocks.filter_map(|block| elements(block, "url").next()?.split('<').next());
             urls.map(|url| url.trim().to_owned()).collect()
         }
-        "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => {
-            // What is not indented describes the package itself.
-            let words =
-                ["git:", "url:", "hosted:", "path: \"/", "path: /", "path: ..", "path: \"..", "https://", "http://"];
-            let lines = content.lines().filter(|line| line.starts_with([' ', '\t']));
-            lines
-                .filter(|line| words.iter().any(|word| line.contains(word)))
-                .map(|line| line.trim().to_owned())
-                .collect()
-        }
-        name if is_of_conda(name) => conda_places(&content),
+        "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => pub_places(&content),
+        name if is_of_conda(name) => conda_places(path, &content),
         name => {
             let words = by_line(name).unwrap_or_default();
-            let lines = content.lines().map(str::trim).filter(|line| !line.starts_with(['#', '/']));
-            let names = |line: &&str| words.iter().all(|group| group.iter().any(|word| line.contains(word)));
+            let described = if words == GRADLE { described(&content) } else { BTreeSet::new() };
+            let lines = content.lines().enumerate().filter(|(number, _)| !described.contains(number));
+            let lines = lines.map(|(_, line)| line.trim()).filter(|line| !line.starts_with(['#', '/']));
+            let names = |line: &&str| words.iter().all(|group| group.iter().any(|word| has_word(line, word)));
             lines.filter(names).map(ToOwned::to_owned).collect()
         }
     }
 }
 
-/// The channels of a list of packages for conda, and what its lines name by address or by an option of pip.
-fn conda_places(content: &str) -> BTreeSet<String> {
-    let (mut found, mut section) = (BTreeSet::new(), "");
-    let lines = content.lines().filter(|line| !line.trim_start().starts_with('#'));
-    for line in lines.map(|line| line.split(" #").next().unwrap_or_default()) {
-        if let Some((key, rest)) = line.split_once(':').filter(|_| !line.starts_with([' ', '\t', '-'])) {
-            section = key;
-            let listed =
-                rest.trim().trim_start_matches('[').trim_end_matches(']').split(',').filter(|_| key == "channels");
-            found.extend(listed.map(str::trim).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
-            continue;
+/// Whether a line has a word; a key with its colon only as a whole.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_whole = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    line.match_indices(word).any(|(at, _)| !word.ends_with(':') || is_whole(at))
+}
+
+/// What is behind each start of an element.
+fn elements<'a>(content: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
+    let starts = content.split(&format!("<{tag}")).skip(1).collect::<Vec<_>>().into_iter();
+    let is_whole = |rest: &&str| rest.starts_with(|c: char| c == '>' || c.is_whitespace());
+    starts.filter(is_whole).filter_map(|rest| Some(rest.split_once('>')?.1))
+}
+
+/// A `pom.xml` without comments, and without the places to which it publishes. One in which a text may look like an element stays whole.
+fn without_distribution(content: &str) -> String {
+    let cut = |text: &str, start: &str, end: &str| {
+        let (mut kept, mut rest) = (String::new(), text);
+        while let Some((before, (_, after))) =
+            rest.split_once(start).and_then(|(before, inner)| Some((before, inner.split_once(end)?)))
+        {
+            kept.push_str(before);
+            rest = after;
         }
-        let item = line.trim().trim_start_matches("- ").trim_matches(['"', '\'']);
-        let names = ["://", "git+", "--", " @ ", "::"].iter().any(|word| item.contains(word)) || item.starts_with("-");
-        if !item.is_empty() && (section == "channels" || names) {
-            found.insert(item.to_owned());
+        kept + rest
+    };
+    let is_plain = !content.contains("<!D") && !content.contains("<![") && !content.contains("<!E");
+    if !is_plain || content.matches("<?").count() > 1 {
+        return content.to_owned();
+    }
+    cut(&cut(content, "<!--", "-->"), "<distributionManagement>", "</distributionManagement>")
+}
+
+/// The lines of a build file of Gradle, by number, that only have an address in a block which describes the project. From the first sign on
+/// that may begin a text of several lines, or a pattern, there are none.
+fn described(content: &str) -> BTreeSet<usize> {
+    let (mut found, mut blocks) = (BTreeSet::new(), Vec::<String>::new());
+    for (number, line) in content.lines().enumerate() {
+        let (mut quote, mut word, mut chars) = (None, String::new(), line.chars().peekable());
+        let mut is_only_there = !line.contains("maven") && !line.contains("ivy") && !line.contains(';');
+        if line.contains("\"\"\"") || line.contains("'''") || line.contains("/*") || line.contains("$/") {
+            return found;
+        }
+        while let Some(c) = chars.next() {
+            match (quote, c) {
+                (Some(_), '\\') => drop(chars.next()),
+                (Some(open), c) if c == open => quote = None,
+                (Some(_), _) => {}
+                (None, '"' | '\'') => {
+                    quote = Some(c);
+                    is_only_there &= describes(&blocks);
+                }
+                (None, '/') if chars.peek() == Some(&'/') => break,
+                (None, '/') => return found,
+                (None, '{') => blocks.push(std::mem::take(&mut word)),
+                (None, '}') => drop(blocks.pop()),
+                (None, c) if c.is_alphanumeric() || c == '_' => word.push(c),
+                (None, ' ') if chars.peek() == Some(&'{') => {}
+                (None, _) => word.clear(),
+            }
+        }
+        if quote.is_some() {
+            return found;
+        }
+        if is_only_there {
+            found.insert(number);
         }
     }
     found
+}
+
+/// Whether what is in these blocks of Gradle, one in the other, describes the project.
+fn describes(blocks: &[String]) -> bool {
+    let is_of_places = |block: &String| matches!(block.as_str(), "repositories" | "maven" | "ivy");
+    blocks.last().is_some_and(|block| DESCRIBES.contains(&block.as_str())) && !blocks.iter().any(is_of_places)
+}
+
+/// The texts in a value, each with the key that it is of.
+fn texts<'v>(key: &'v str, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>) {
+    match value {
+        Value::String(text) => found.push((key, text)),
+        Value::Array(items) => items.iter().for_each(|item| texts(key, item, found)),
+        Value::Object(entries) => entries.iter().for_each(|(key, value)| texts(key, value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The places that packages of Dart come from. Of what cannot be read, every line is one.
+fn pub_places(content: &str) -> BTreeSet<String> {
+    let mut found = Vec::new();
+    let manifest: Value = match serde_yaml::from_str(content) {
+        Ok(manifest) => manifest,
+        Err(_) => return content.lines().map(|line| line.trim().to_owned()).collect(),
+    };
+    OF_PUB.iter().filter_map(|name| manifest.get(name)).for_each(|section| texts("", section, &mut found));
+    let is_place = |(key, text): &(&str, &str)| {
+        let is_outer = *key == "path" && (text.starts_with('/') || text.starts_with(".."));
+        matches!(*key, "git" | "url" | "hosted") || is_outer || text.contains("://")
+    };
+    found.into_iter().filter(is_place).map(|(key, text)| format!("{key}: {text}")).collect()
+}
+
+/// The channels of a list of packages for conda, and what its items name by address or by an option of pip. Of what cannot be read, every line
+/// is a place.
+fn conda_places(path: &str, content: &str) -> BTreeSet<String> {
+    let (mut channels, mut items) = (Vec::new(), Vec::new());
+    let list: Value = match serde_yaml::from_str(content) {
+        Ok(list) => list,
+        Err(_) => return content.lines().map(|line| line.trim().to_owned()).collect(),
+    };
+    for (key, value) in list.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "channels" | "<<" => texts(key, value, &mut channels),
+            _ => texts(key, value, &mut items),
+        }
+    }
+    let is_other_list = |item: &str| match item.split_whitespace().collect::<Vec<_>>()[..] {
+        ["-r" | "-c" | "--requirement" | "--constraint", file] => {
+            Format::of_path(file) == Some(Format::Requirements) && !compare::leaves(path, file)
+        }
+        _ => false,
+    };
+    let place = |item: &str| {
+        let is_address = ["://", "git+", " @ ", " --", "channel=", "url="].iter().any(|word| item.contains(word));
+        match item.split_once("::") {
+            _ if is_address || (item.starts_with('-') && !is_other_list(item)) => Some(item.to_owned()),
+            Some((channel, _)) => Some(channel.trim().to_owned()),
+            None => None,
+        }
+    };
+    let named = items.into_iter().filter_map(|(_, item)| place(item.trim()));
+    channels.into_iter().map(|(_, channel)| channel.to_owned()).chain(named).collect()
 }
 
 /// Whether a word of a `go.mod` is the version of a module.

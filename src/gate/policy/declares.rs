@@ -1,9 +1,9 @@
 //! What a source may not declare: packages that the tests use and the project has not, since a class of the product goes before one of
 //! the same name in a library; and what decides which tests of a package of Go run.
 
-use super::Base;
 use super::named::{LONGEST, text};
 use super::tests_named::Tests;
+use super::{Base, later_runs};
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -33,6 +33,9 @@ pub(super) struct Declared {
     /// Namespaces that sources of PHP in the base declare, by their first name.
     #[serde(default)]
     php: BTreeSet<String>,
+    /// Folders of the base with tasks, which no new batch may name.
+    #[serde(default)]
+    tasks: BTreeSet<String>,
 }
 
 impl Declared {
@@ -43,9 +46,10 @@ impl Declared {
         let of_php = base.0.iter().filter(|path| path.ends_with(".php") && !path.starts_with("vendor/")).take(MOST);
         let of_php = of_php.filter_map(|path| text(path, read)).collect::<Vec<_>>();
         let php = of_php.iter().flat_map(|text| namespaces(text)).map(str::to_owned).collect();
+        let tasks = later_runs::folders(base.0.iter(), read);
         let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
         if sources.is_empty() {
-            return Self { packages: BTreeSet::new(), go, php };
+            return Self { packages: BTreeSet::new(), go, php, tasks };
         }
         // With dots around each, so that a part of one is found.
         let mut own: BTreeSet<String> = sources.iter().map(|path| dotted(folder_of(path))).collect();
@@ -67,7 +71,12 @@ impl Declared {
         let used = used.iter().map(library).filter(|library| !is_own(library));
         let mut packages: BTreeSet<String> = used.collect();
         packages.extend(RUNNERS.iter().filter(|package| !is_own(package)).map(|package| (*package).to_owned()));
-        Self { packages, go, php }
+        Self { packages, go, php, tasks }
+    }
+
+    /// Whether a folder of the base has tasks.
+    pub(super) fn has_tasks(&self, folder: &str) -> bool {
+        self.tasks.contains(folder)
     }
 
     /// Whether [`Declared::forbids`] asks for the content of this path.

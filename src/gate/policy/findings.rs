@@ -34,7 +34,9 @@ impl Policy {
                 let is_new = *kind == ChangeKind::Added;
                 let why = text.as_ref().filter(|_| is_new).and_then(|text| loaded::steers(path, text));
                 findings.extend(why.map(|why| finding(why.into())));
-                let later = text.as_ref().and_then(|text| later_runs::forbids(path, text));
+                let is_of_tasks =
+                    |folder: &str| self.frozen.declared.has_tasks(folder) || has_documents(changes, folder);
+                let later = text.as_ref().and_then(|text| later_runs::forbids(path, text, is_of_tasks));
                 findings.extend(later.map(|why| finding(why.into())));
                 findings.extend(self.frozen.declared.forbids(path, is_new, text.as_deref()).map(finding));
             }
@@ -82,4 +84,11 @@ impl Policy {
         told.extend(new);
         told
     }
+}
+
+/// Whether the work brings or changes documents of a folder.
+fn has_documents(changes: &[Change], folder: &str) -> bool {
+    let of_folder =
+        |path: &str| path.strip_suffix(".md").and_then(|path| path.rsplit_once('/')).map(|(of, _)| of == folder);
+    changes.iter().any(|Change { path, kind }| *kind != ChangeKind::Removed && of_folder(path).unwrap_or(false))
 }

@@ -1,6 +1,11 @@
 //! Task files outside of the folder for tasks, and batch files of any name. Pure.
 
-use crate::yaml::{self, Value};
+use super::named::inside;
+use crate::yaml::{self, Key, Node, Value};
+use std::collections::BTreeSet;
+
+/// The most documents of a base that are looked at.
+const MOST: usize = 500;
 
 /// The reason that protects a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
@@ -18,33 +23,49 @@ pub(super) fn reads(path: &str) -> bool {
     path.ends_with(".md") || may_be_batch(path)
 }
 
-/// Why a file may not be there, if it defines work that runs later.
-pub(super) fn forbids(path: &str, text: &[u8]) -> Option<&'static str> {
+/// Why a file may not be there, if it defines work that runs later. `has_tasks` says whether a folder has tasks.
+pub(super) fn forbids(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> Option<&'static str> {
     match () {
         () if is_task(path, text) => Some(TASK),
-        () if is_batch(path, text) => Some(BATCH),
+        () if is_batch(path, text, has_tasks) => Some(BATCH),
         () => None,
     }
+}
+
+/// The folders of these files that have tasks, at any depth.
+pub(super) fn folders<'p>(
+    paths: impl Iterator<Item = &'p String>,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let documents = paths.filter(|path| path.ends_with(".md")).take(MOST);
+    let tasks =
+        documents.filter(|path| path.starts_with("tasks/") || read(path).is_some_and(|text| is_task(path, &text)));
+    tasks.flat_map(|path| super::folders_of(path)).map(str::to_owned).collect()
 }
 
 fn may_be_batch(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
-/// Returns whether a file is a batch: a list of names as its tasks, and no key that a batch has not.
-fn is_batch(path: &str, text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
-    if !may_be_batch(path) || !text.contains("tasks") {
+/// Returns whether a file is a batch: one of its tasks is a Markdown file, a pattern or a folder of tasks, and it has no key that a batch has
+/// not. Hydra and other programs have lists of names with this key, too.
+fn is_batch(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> bool {
+    if !may_be_batch(path) {
         return false;
     }
-    let Ok(node) = yaml::parse(&text, 1) else { return false };
+    let Ok(node) = yaml::parse(&String::from_utf8_lossy(text), 1) else { return false };
     let Value::Map(entries) = &node.value else { return false };
-    let is_name = |item: &yaml::Node| matches!(item.value, Value::Text(_));
-    let has_tasks = entries.iter().any(|(key, node)| {
-        key.text == "tasks"
-            && matches!(&node.value, Value::List(items) if !items.is_empty() && items.iter().all(is_name))
-    });
-    has_tasks && entries.iter().all(|(key, _)| BATCH_KEYS.contains(&key.text.as_str()))
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_folder = |name: &str| ["", folder].iter().filter_map(|from| inside(from, name)).any(|path| has_tasks(&path));
+    let is_name =
+        |node: &Node| node.as_text().is_some_and(|name| name.ends_with(".md") || name.contains('*') || is_folder(name));
+    let fits = |(key, node): &(Key, Node)| match (key.text.as_str(), &node.value) {
+        ("defaults", value) => matches!(value, Value::Map(_)),
+        ("tasks", Value::List(items)) => items.iter().any(is_name),
+        ("tasks", _) => is_name(node),
+        (key, _) => BATCH_KEYS.contains(&key),
+    };
+    entries.iter().any(|(key, _)| key.text == "tasks") && entries.iter().all(fits)
 }
 
 /// Returns whether a file is a task: its front matter has a key of tasks alone.
@@ -80,6 +101,15 @@ mod tests {
         for (path, text, is) in [
             ("chores/all.yaml", "tasks: [chores/other.md]\n", true),
             ("chores/nightly.yml", "defaults:\n  allow_edit: ['**']\ntasks:\n  - chores\njobs: 2\n", true),
+            ("chores/all.yaml", "tasks: other.md\n", true),
+            ("chores/all.yaml", "\"t\\u0061sks\": [other.md]\n", true),
+            ("chores/all.yaml", "tasks: ['**/fix']\n", true),
+            ("all.yaml", "tasks: ./chores/\n", true),
+            ("a/all.yaml", "tasks: [../chores]\n", true),
+            ("conf/config.yaml", "defaults:\n  - _self_\ntasks: [mnist, cifar]\n", false),
+            ("conf/config.yaml", "defaults:\n  - _self_\ntasks: [a.md]\n", false),
+            ("eval/suite.yaml", "tasks: [hellaswag, arc_easy]\n", false),
+            ("todo.yml", "tasks:\n  - buy milk\n", false),
             ("chores/all.yaml", "tasks: [chores/other.md]\nhosts: all\n", false),
             ("play.yml", "- hosts: all\n  tasks: [a.md]\n", false),
             ("Taskfile.yml", "version: '3'\ntasks: { build: { cmds: [make] } }\n", false),
@@ -87,7 +117,16 @@ mod tests {
             ("a.yaml", "tasks: []\n", false),
             ("a.txt", "tasks: [a.md]\n", false),
         ] {
-            assert_eq!(forbids(path, text.as_bytes()) == Some(BATCH), is, "{path}: {text}");
+            let has_tasks = |folder: &str| folder == "chores";
+            assert_eq!(forbids(path, text.as_bytes(), has_tasks) == Some(BATCH), is, "{path}: {text}");
         }
+    }
+
+    #[test]
+    fn folders_with_tasks_are_told_from_those_with_documents() {
+        let paths = ["a/b/c.md", "docs/a.md", "tasks/a.md", "x/a.txt"].map(str::to_owned);
+        let mut read =
+            |path: &str| Some(if path == "a/b/c.md" { b"---\nlane: false\n---\n".to_vec() } else { Vec::new() });
+        assert_eq!(folders(paths.iter(), &mut read).into_iter().collect::<Vec<_>>(), ["a", "a/b", "tasks"]);
     }
 }

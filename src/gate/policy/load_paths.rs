@@ -4,6 +4,7 @@
 use super::ecosystems::SHADOWED;
 use super::named::{inside, text, words};
 use super::{Base, exactly};
+use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::workspace::ProtectedRule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A language whose programs look for modules in folders of the workspace first.
 struct Language {
     name: &'static str,
+    /// How the names of its tests begin and end. Where the base has none of these, nothing is guarded.
+    tests: &'static [(&'static str, &'static str)],
     /// The endings of its sources.
     endings: &'static [&'static str],
-    /// The ending of its modules.
-    module: &'static str,
+    /// What a module is called behind its name.
+    forms: &'static [&'static str],
+    /// The endings of its modules, in a glob.
+    any: &'static str,
     /// The folders that its runners look into, or that projects put before others.
     folders: &'static [&'static str],
     /// Modules, without their ending. One with `/` at its end means all below it.
@@ -25,8 +30,10 @@ struct Language {
 const LANGUAGES: &[Language] = &[
     Language {
         name: "Perl",
+        tests: &[("", ".t")],
         endings: &[".t", ".pm", ".pl"],
-        module: ".pm",
+        forms: &[".pm", ".pmc"],
+        any: "{pm,pmc}",
         folders: &["", "lib", "blib/lib", "t", "t/lib", "local/lib/perl5"],
         modules: &[
             "App/Prove", "App/Prove/", "TAP/", "Test2", "Test2/", "Test/Builder", "Test/Builder/", "Test/Class", "Test/Class/", "Test/Deep", "Test/Deep/",
@@ -44,28 +51,47 @@ const LANGUAGES: &[Language] = &[
     },
     Language {
         name: "Ruby",
+        tests: &[("test_", ".rb"), ("", "_test.rb"), ("", "_spec.rb")],
         endings: &[".rb"],
-        module: ".rb",
+        forms: &[".rb", ".so"],
+        any: "{rb,so}",
         folders: &["lib", "test", "spec"],
+        // Projects add matchers and helpers of their own in `rspec/` and `test/unit/`.
         modules: &[
-            "minitest", "minitest/", "test/unit", "test/unit/", "test-unit", "rspec", "rspec/", "power_assert", "mocha", "mocha/", "webmock", "webmock/", "rr",
-            "shoulda", "simplecov", "simplecov/", "rake", "rake/", "bundler", "bundler/", "rubygems", "rubygems/", "cucumber", "cucumber/",
-            "English", "base64", "benchmark", "bigdecimal", "cgi", "coverage", "csv", "date", "delegate", "did_you_mean", "digest", "erb", "error_highlight", "etc",
-            "fiddle", "fileutils", "find", "forwardable", "io/console", "io/wait", "ipaddr", "json", "json/", "logger", "matrix", "monitor", "net/http", "objspace",
-            "observer", "open-uri", "open3", "openssl", "optparse", "ostruct", "pathname", "pp", "prettyprint", "prime", "pstore", "psych", "psych/", "rbconfig",
-            "reline", "ripper", "securerandom", "set", "shellwords", "singleton", "socket", "stringio", "strscan", "tempfile", "time", "timeout", "tmpdir", "tsort",
-            "uri", "uri/", "weakref", "yaml", "zlib",
+            "minitest", "minitest/", "test-unit", "test/unit", "test/unit/assertion-failed-error", "test/unit/assertions", "test/unit/attribute",
+            "test/unit/autorunner", "test/unit/collector", "test/unit/collector/", "test/unit/error", "test/unit/failure", "test/unit/fixture",
+            "test/unit/notification", "test/unit/omission", "test/unit/pending", "test/unit/runner/", "test/unit/testcase", "test/unit/testresult",
+            "test/unit/testsuite", "test/unit/ui/", "test/unit/util/", "rspec", "rspec/autorun", "rspec/core", "rspec/core/", "rspec/expectations",
+            "rspec/expectations/", "rspec/matchers", "rspec/matchers/built_in", "rspec/matchers/built_in/", "rspec/matchers/composable", "rspec/matchers/dsl",
+            "rspec/mocks", "rspec/mocks/", "rspec/support", "rspec/support/", "power_assert", "mocha", "mocha/", "webmock", "webmock/", "rr", "shoulda",
+            "simplecov", "simplecov/", "rake", "rake/application", "rake/dsl_definition", "rake/file_utils", "rake/task", "rake/tasklib", "rake/testtask",
+            "bundler", "bundler/setup", "rubygems", "rubygems/", "cucumber", "cucumber/cli/",
+            "English", "did_you_mean", "error_highlight", "fileutils", "forwardable", "io/console", "objspace", "open3", "optparse", "pathname", "pp",
+            "prettyprint", "psych", "psych/", "rbconfig", "reline", "ripper", "shellwords", "stringio", "strscan", "tempfile", "tmpdir", "tsort",
         ],
     },
     Language {
         name: "Lua",
+        tests: &[("", "_spec.lua"), (".busted", "")],
         endings: &[".lua"],
-        module: ".lua",
-        folders: &["", "src", "lib", "lua"],
-        modules: &["busted", "busted/", "cliargs", "cliargs/", "lfs", "luassert", "luassert/", "luaunit", "lust", "mediator", "pl/", "say", "say/", "system",
-            "system/", "telescope", "term", "term/"],
+        forms: LUA,
+        any: "{lua,so}",
+        folders: IN_LUA,
+        modules: &["busted", "busted/", "cliargs", "cliargs/", "lfs", "luassert", "luassert/", "pl/List", "pl/compat", "pl/dir", "pl/path", "pl/pretty",
+            "pl/stringx", "pl/tablex", "pl/types", "pl/utils", "say"],
+    },
+    Language {
+        name: "Lua",
+        tests: &[("test_", ".lua"), ("", "_test.lua")],
+        endings: &[".lua"],
+        forms: LUA,
+        any: "{lua,so}",
+        folders: IN_LUA,
+        modules: &["luaunit", "lust", "telescope"],
     },
 ];
+const LUA: &[&str] = &[".lua", ".so", "/init.lua"];
+const IN_LUA: &[&str] = &["", "src", "lib", "lua"];
 /// Options and words before a folder of modules.
 const BEFORE: &[&str] = &["-I", "--include", "--lpath", "lib"];
 /// The most sources that are searched for folders, and the most folders.
@@ -80,11 +106,11 @@ pub(super) fn rules(
     reached: &BTreeMap<String, String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<ProtectedRule> {
-    let rule = |path: &String| ProtectedRule { pattern: exactly(path), why: SHADOWED.into() };
-    guarded(lanes, base, reached, read).iter().map(rule).collect()
+    let rule = |pattern: String| ProtectedRule { pattern, why: SHADOWED.into() };
+    guarded(lanes, base, reached, read).into_iter().map(rule).collect()
 }
 
-/// The files and folders that may not be new.
+/// The patterns of what may not be new.
 fn guarded(
     lanes: &[Lane],
     base: &Base,
@@ -93,11 +119,11 @@ fn guarded(
 ) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for language in LANGUAGES {
-        let sources = base.0.iter().filter(|path| language.endings.iter().any(|ending| path.ends_with(ending)));
-        let sources: Vec<&String> = sources.take(MOST).collect();
-        if sources.is_empty() {
+        if !base.0.iter().any(|path| language.is_test(path)) {
             continue;
         }
+        let sources = base.0.iter().filter(|path| language.endings.iter().any(|ending| path.ends_with(ending)));
+        let sources: Vec<&String> = sources.take(MOST).collect();
         let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
         let mut texts: Vec<String> = steps.map(|step| step.run.clone()).chain(reached.values().cloned()).collect();
         let envs = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
@@ -108,19 +134,36 @@ fn guarded(
         let folders =
             language.folders.iter().map(|folder| (*folder).to_owned()).chain(named.into_iter().take(MOST_FOLDERS));
         for folder in folders.collect::<BTreeSet<_>>() {
-            found.extend(language.modules.iter().filter_map(|module| language.guard(&folder, module, base)));
+            found.extend(language.guard(&folder, base));
         }
     }
     found
 }
 
 impl Language {
-    /// The pattern of a module in a folder, unless the base has the module.
-    fn guard(&self, folder: &str, module: &str, base: &Base) -> Option<String> {
-        let path = inside(folder, module)?;
-        let (file, below) = (format!("{path}{}", self.module), module.ends_with('/'));
-        let is_new = if below { !base.has_folder(&path) } else { !base.has(&file) };
-        is_new.then_some(if below { path } else { file })
+    /// Whether a file is a test of the language's runners, or configures one.
+    fn is_test(&self, path: &str) -> bool {
+        let name = name_of(path);
+        self.tests.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
+    }
+
+    /// The patterns of the modules in a folder that the base has not: a path for each form of a module, and one glob for all that is below
+    /// others, since globs cost more than paths.
+    fn guard(&self, folder: &str, base: &Base) -> Vec<String> {
+        let (below, single): (Vec<&str>, Vec<&str>) = self.modules.iter().partition(|module| module.ends_with('/'));
+        let forms = |module: &str| {
+            let files = self.forms.iter().filter_map(|form| inside(folder, &format!("{module}{form}")));
+            let files: Vec<String> = files.collect();
+            if files.iter().any(|file| base.has(file)) { Vec::new() } else { files }
+        };
+        let mut found: Vec<String> = single.into_iter().flat_map(forms).map(|file| exactly(&file)).collect();
+        let is_new = |module: &&str| inside(folder, module).is_some_and(|path| !base.has_folder(&path));
+        let below: Vec<&str> = below.into_iter().filter(is_new).map(|module| module.trim_end_matches('/')).collect();
+        if !below.is_empty() {
+            let start = if folder.is_empty() { String::new() } else { exactly(folder) };
+            found.push(format!("{start}/{{{}}}/**/*.{}", below.join(","), self.any));
+        }
+        found
     }
 }
 
@@ -137,10 +180,17 @@ fn named_folders(text: &str, base: &Base) -> Vec<String> {
     found
 }
 
-/// The table, for people: language, folders and modules.
-pub(super) fn rows() -> impl Iterator<Item = (&'static str, Vec<String>, &'static [&'static str])> {
+/// The table, for people: language, names of tests, folders, modules and their forms.
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, [Vec<String>; 3], &'static [&'static str])> {
     LANGUAGES.iter().map(|language| {
         let folder = |folder: &&str| if folder.is_empty() { "the root".to_owned() } else { format!("`{folder}/`") };
-        (language.name, language.folders.iter().map(folder).collect(), language.modules)
+        let test = |(start, end): &(&str, &str)| match *end {
+            "" => format!("`{start}`"),
+            end => format!("`{start}*{end}`"),
+        };
+        let tests = language.tests.iter().map(test).collect();
+        let folders = language.folders.iter().map(folder).collect();
+        let forms = language.forms.iter().map(|form| format!("`{form}`")).collect();
+        (language.name, [tests, folders, forms], language.modules)
     })
 }

@@ -38,14 +38,14 @@ pub fn table() -> String {
          | all | a link in the place of a folder of the base that has a manifest | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n\
          | fledge | a Markdown file whose front matter has one of {} | {} |\n\
-         | fledge | a YAML file with a list of names as `tasks` and no key but {} | {} |\n",
+         | fledge | a YAML file whose `tasks` name a Markdown file, a pattern or a folder of tasks, and that has no key but {} | {} |\n",
         loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, vendored::REPLACES,
         globs(&later_runs::KEYS), later_runs::TASK, globs(&later_runs::BATCH_KEYS), later_runs::BATCH,
     ));
-    for (language, folders, modules) in load_paths::rows() {
-        let (folders, modules) = (folders.join(" "), globs(modules));
+    for (language, columns, modules) in load_paths::rows() {
+        let ([tests, folders, forms], modules) = (columns.map(|column| column.join(" ")), globs(modules));
         text.push_str(&format!(
-            "| {language} | where the base has {language}, new modules {modules} in {folders} and in the folders that commands or sources put before those of the language | {SHADOWED} |\n"
+            "| {language} | where the base has {tests}, new modules {modules}, with {forms}, in {folders} and in the folders that commands or sources put before those of the language | {SHADOWED} |\n"
         ));
     }
     text.push_str(

@@ -65,3 +65,40 @@ fn manifests_that_no_section_judges_name_no_new_place() {
     };
     assert_eq!((told("path", "packages/a"), told("vcs", "https://evil.example"), told("path", "/tmp/a")), (0, 1, 1));
 }
+
+#[test]
+fn what_names_no_place_of_packages_is_no_new_place() {
+    let of_conda = "channels: [conda-forge]\ndependencies:\n  - python\n";
+    let pom = "<project><name>a</name></project>";
+    let in_pom = |more: &str| pom.replace("</project>", &format!("{more}</project>"));
+    let place = "<repository><url>https://b.example</url></repository>";
+    for (path, base, is, wrong) in [
+        ("environment.yml", of_conda, of_conda.replace("[conda-forge]", "[\"conda-forge\"]"), 0),
+        ("environment.yml", of_conda, format!("{of_conda}  - conda-forge::scipy\n"), 0),
+        ("environment.yml", of_conda, format!("{of_conda}  - pip:\n    - -r requirements.txt\n"), 0),
+        ("environment.yml", of_conda, format!("{of_conda}  - pip:\n    - -r other.txt\n"), 1),
+        ("environment.yml", of_conda, format!("{of_conda}  - pip:\n    - -r requirements.txt --pre\n"), 1),
+        ("environment.yml", of_conda, format!("{of_conda}  - numpy[channel=evil]\n"), 1),
+        ("environment.yml", of_conda, "channels: [conda-forge]\ndependencies: [python, \"evil::numpy\"]\n".into(), 1),
+        ("environment.yml", of_conda, of_conda.replace("channels: [", "\"channels\": [evil, "), 1),
+        ("environment.yml", of_conda, of_conda.replace("channels: [", "channels : [evil, "), 1),
+        ("pom.xml", pom, in_pom(&format!("<distributionManagement>{place}</distributionManagement>")), 0),
+        ("pom.xml", pom, in_pom(&place.replace("<repository>", "<repository combine.self=\"override\">")), 1),
+        ("pom.xml", pom, in_pom(&place.replace("<url>", "<url\n>")), 1),
+        ("pom.xml", pom, in_pom(&format!("<!--<distributionManagement>-->{place}<!--</distributionManagement>-->")), 1),
+        ("build.gradle", "", "publishing { pom {\n  url = \"https://a.example\"\n} }\n".into(), 0),
+        ("build.gradle", "", "publishing {\n pom {\n scm {\n url = 'https://a.example'\n}\n}\n}\n".into(), 0),
+        ("build.gradle", "", "publishing { pom { url = \"https://a.example\" } }\n".into(), 0),
+        ("build.gradle", "", "repositories {\n maven {\n  url \"https://evil.example\"\n }\n}\n".into(), 1),
+        ("build.gradle", "", "maven {\n name = 'pom {'\n url \"https://evil.example\"\n}\n".into(), 1),
+        ("build.gradle", "", "maven {\n name = /pom {/\n url \"https://evil.example\"\n}\n".into(), 1),
+        ("build.gradle", "", "pom { }; maven { url \"https://evil.example\" }\n".into(), 1),
+        ("pubspec.yaml", "name: a\n", "name: a\nfunding:\n  - https://a.example\n".into(), 0),
+        ("pubspec.yaml", "name: a\n", "name: a\nscreenshots:\n  - { path: ../a.png }\n".into(), 0),
+        ("pubspec.yaml", "name: a\n", "name: a\n\"dependencies\": { b: { hosted: 'https://a.example' } }\n".into(), 1),
+        ("mix.exs", "", "[test_repo: 1]\n".into(), 0),
+        ("mix.exs", "", "[{:a, repo: \"evil\"}]\n".into(), 1),
+    ] {
+        assert_eq!(compared(path, Some(base), Some(&is), &[]).0.len(), wrong, "{path}: {is}");
+    }
+}
