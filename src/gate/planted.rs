@@ -1,7 +1,7 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
 use super::base::{Base, Caches};
-use super::canary::{self, Bed, Places, Plant, Sight, says_failed};
+use super::canary::{self, Bed, Places, Plant, Planted, Sight, says_failed};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
 use super::logs::{has_line, says};
 use super::{Gate, Site, feedback};
@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 const READ: u64 = 1024 * 1024;
 /// The most rooms in which failures are planted where nothing is known of the base.
 const ROUNDS: usize = 3;
+/// The most rooms in which what the base saw is planted in the work.
+const WORK_ROUNDS: usize = 4;
 
 /// Whether a lane sees failures cannot be told.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +79,7 @@ pub(super) struct CanaryRun<'a> {
     pub(super) site: &'a Site,
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
-    /// What is known of the base. What the lane misses on a base that passes is not planted.
+    /// What is known of the base. What the lane misses on a base that passes, or on which it sees others, is not planted.
     pub(super) base: Option<&'a Base>,
     pub(super) ready: Ready<'a>,
     pub(super) stop: &'a CancellationToken,
@@ -85,21 +87,28 @@ pub(super) struct CanaryRun<'a> {
 
 impl CanaryRun<'_> {
     /// Which of the planted failures the lane sees. One that fails can hide others: `cargo test` stops behind the first program with a
-    /// failure. So what was not seen is planted again, as long as that shows more.
+    /// failure. So what was not seen is planted again, as long as that shows more. Where the lane goes red for something else in the
+    /// first room, plain tests are planted in place of those that are like the project's own.
     ///
     /// # Errors
     /// [`CanaryFault`].
     pub(super) async fn sight(self, logs: PathBuf) -> Result<Sight, CanaryFault> {
         let lane = self.lane;
-        let beds = self.beds().await?;
+        let Planted { mut beds, plain } = self.beds().await?;
         let known = self.base.and_then(|base| base.sights.get(&lane.name));
-        let is_open = |plant: &&Plant| {
-            let is_missed = known.is_some_and(|known| known.get(&plant.key) == Some(&false));
-            !(is_missed && self.base.is_some_and(|base| base.ruling == Ruling::Passed))
+        let of_base = |plant: &Plant| known.and_then(|known| known.get(&plant.key)).copied();
+        let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
+        let is_told = saw_one || self.base.is_some_and(|base| base.ruling == Ruling::Passed);
+        let open = |beds: &[Bed]| -> Vec<Plant> {
+            let plants = beds.iter().flat_map(Bed::plants);
+            plants.filter(|plant| !(is_told && of_base(plant) == Some(false))).cloned().collect()
         };
-        let plants: Vec<Plant> = beds.iter().flat_map(Bed::plants).filter(is_open).cloned().collect();
-        let rounds = if known.is_some_and(|known| known.values().any(|seen| *seen)) { plants.len() } else { ROUNDS };
-        let mut sight = Sight::new(plants);
+        let mut is_plain = plain.iter().flat_map(Bed::plants).any(|plant| of_base(plant) == Some(true));
+        if is_plain {
+            beds.clone_from(&plain);
+        }
+        let rounds = if saw_one { WORK_ROUNDS } else { ROUNDS };
+        let mut sight = Sight::new(open(&beds));
         for round in 1.. {
             let left = sight.unseen();
             if left.is_empty() {
@@ -113,9 +122,17 @@ impl CanaryRun<'_> {
                 beds.iter().filter_map(|bed| Some((bed.path.as_str(), bed.text(is_left)?))).collect();
             let logs = if round == 1 { logs.clone() } else { logs.with_added_extension(round.to_string()) };
             let outcome = self.run(&files, logs).await?;
+            let is_red = outcome.ruling == LaneRuling::Failed;
             let seen_of = move || left.iter().filter(|plant| is_in(&outcome, plant)).map(|it| it.key.clone()).collect();
             let looked = tokio::task::spawn_blocking(seen_of).await;
-            if !sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?) {
+            let shows_more = sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
+            // A lane that stays green beside failures is silent, and one that has seen others on the base must see them.
+            if is_red && sight.has_none() && !saw_one && !is_plain && !plain.is_empty() {
+                (is_plain, beds) = (true, plain.clone());
+                sight = Sight::new(open(&beds));
+                continue;
+            }
+            if !shows_more {
                 break;
             }
             if round >= rounds {
@@ -146,8 +163,8 @@ impl CanaryRun<'_> {
         }
     }
 
-    async fn beds(self) -> Result<Vec<Bed>, CanaryFault> {
-        let Some(canary) = &self.lane.canary else { return Ok(Vec::new()) };
+    async fn beds(self) -> Result<Planted, CanaryFault> {
+        let Some(canary) = &self.lane.canary else { return Ok(Planted { beds: Vec::new(), plain: Vec::new() }) };
         let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
         let mut places = Places::choose(canary, &trees.paths(base, stop).await?);
         let work = trees.paths(tree, stop).await?;

@@ -12,7 +12,7 @@ pub(super) use sight::{Seen, Sight};
 use crate::lane::Canary;
 use crate::verdict::StepStatus;
 use std::collections::BTreeMap;
-use texts::{Draft, filled};
+use texts::{Draft, Plain, filled};
 
 /// Stands in a file of the project's own for the word that its failure must name.
 const MARK: &str = "{mark}";
@@ -73,23 +73,63 @@ impl Bed {
         is_one.then(|| format!("{text}{gap}{}", self.tail))
     }
 
-    fn of(draft: Draft, word: &mut impl FnMut() -> String) -> Self {
+    /// `joined` is how the language joins the two halves of a mark. `is_plain`: a file that has its plain text.
+    fn of(draft: &Draft, joined: &str, is_plain: bool, word: &mut impl FnMut() -> String) -> Option<Self> {
         let file = word();
-        let Draft { like, path, head, groups, tail } = draft;
+        let Draft { like, path, tail, plain, .. } = draft;
+        let (head, groups) = match plain {
+            Some(Plain { head, group }) if is_plain => (head.clone(), vec![group.clone()]),
+            _ if is_plain => return None,
+            _ => (draft.head.clone(), draft.groups.clone()),
+        };
         // Runners that run files alone name the file. Only of one that needs nothing a failure is the test's.
-        let is_alone = head.is_empty() && groups.iter().map(|group| group.tests.len()).sum::<usize>() == 1;
+        let is_alone = !is_plain && head.is_empty() && groups.iter().map(|group| group.tests.len()).sum::<usize>() == 1;
         let mut parts = Vec::new();
         for texts::Group { label, open, close, tests } in groups {
             let group = format!("{like}: {label}");
             let plant = |(form, text): (String, String)| {
                 let (name, mark) = (if is_alone { file.clone() } else { word() }, word());
+                let (half, rest) = mark.split_at(mark.len() / 2);
+                let joined = joined.replace("{half}", half).replace("{rest}", rest);
+                let text = text.replace("\"{mark}\"", &joined);
                 let (key, text) = (format!("{group}: {form}"), filled(&text, &file, &name, &mark));
                 Plant { key, group: group.clone(), name, mark, step: None, text }
             };
             let plants = tests.into_iter().map(plant).collect();
             parts.push(Part { open: filled(&open, &file, "", ""), plants, close });
         }
-        Self { path: filled(&path, &file, "", ""), head, parts, tail }
+        Some(Self { path: filled(path, &file, "", ""), head, parts, tail: tail.clone() })
+    }
+}
+
+/// What is planted for a canary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Planted {
+    /// Files with tests like those of the base.
+    pub(super) beds: Vec<Bed>,
+    /// Files with a failing test that needs nothing of the project, for a lane that sees none of the others: what they have from
+    /// files of the project may not be there twice, or may not be there unused.
+    pub(super) plain: Vec<Bed>,
+}
+
+impl Planted {
+    fn of(drafts: &[Draft], canary: &Canary, mut word: impl FnMut() -> String) -> Self {
+        let joined = joined(canary);
+        let mut of = |is_plain| drafts.iter().filter_map(|it| Bed::of(it, joined, is_plain, &mut word)).collect();
+        Self { beds: of(false), plain: of(true) }
+    }
+}
+
+/// How the source of a test has its mark: in two halves, so that nothing but the test that runs prints it whole. Linters and
+/// formatters print lines of sources, too.
+fn joined(canary: &Canary) -> &'static str {
+    match canary {
+        Canary::Pytest | Canary::GoTest => r#""{half}" + "{rest}""#,
+        Canary::NodeTest | Canary::Jest => r#"["{half}", "{rest}"].join("")"#,
+        Canary::CargoTest => r#"::std::concat!("{half}", "{rest}")"#,
+        Canary::Junit => r#""{half}".concat("{rest}")"#,
+        Canary::CppTest => r#""{half}" "{rest}""#,
+        Canary::File { .. } => "",
     }
 }
 
@@ -105,9 +145,9 @@ pub(super) fn plant(
     mut word: impl FnMut() -> String,
     texts: &BTreeMap<String, String>,
     has: impl Fn(&str) -> bool,
-) -> Result<Vec<Bed>, String> {
+) -> Result<Planted, String> {
     if let Canary::File { file, text, run } = canary {
-        return Ok(vec![own_bed(file, text, run.as_ref(), word())]);
+        return Ok(Planted { beds: vec![own_bed(file, text, run.as_ref(), word())], plain: Vec::new() });
     }
     let mut drafts: Vec<Draft> = Vec::new();
     for (folder, names) in &places.folders {
@@ -143,7 +183,7 @@ pub(super) fn plant(
     }
     drafts.extend(places.units.iter().filter_map(|unit| texts::unit(unit, texts.get(unit)?)));
     let lacks = match canary {
-        _ if !drafts.is_empty() => return Ok(drafts.into_iter().map(|draft| Bed::of(draft, &mut word)).collect()),
+        _ if !drafts.is_empty() => return Ok(Planted::of(&drafts, canary, word)),
         Canary::CargoTest => "a Cargo.toml of a package",
         Canary::GoTest => "a Go file",
         Canary::Junit => "a test class of JUnit or TestNG",
@@ -177,8 +217,21 @@ pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, names_it: i
 /// Returns whether a line of output says that this test failed. Some runners print the names of
 /// failed tests without their messages.
 pub(super) fn says_failed(line: &str, plant: &Plant) -> bool {
-    const SIGNS: [&str; 7] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->"];
-    !plant.name.is_empty() && line.to_lowercase().contains(&plant.name) && SIGNS.iter().any(|sign| line.contains(sign))
+    const SIGNS: [&str; 8] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->", " panicked at "];
+    let lower = line.to_lowercase();
+    let names_it =
+        !plant.name.is_empty() && lower.match_indices(&plant.name).any(|(at, it)| !is_place(&lower[at + it.len()..]));
+    names_it && SIGNS.iter().any(|sign| line.contains(sign))
+}
+
+/// Whether a word is the name of a file, with a line in it: so linters and compilers say what they have against its text. The rest
+/// of the line is behind the word.
+fn is_place(rest: &str) -> bool {
+    let ending = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '.' && letter != '_').next();
+    let behind = &rest[ending.map_or(0, str::len)..];
+    let has_line =
+        behind.strip_prefix([':', '(']).is_some_and(|line| line.starts_with(|digit: char| digit.is_ascii_digit()));
+    has_line && ending.is_some_and(|ending| ending.contains('.'))
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ impl Sight {
         self.seen.len() > before && self.seen.len() < self.plants.len()
     }
 
+    /// Whether nothing was seen.
+    pub(in crate::gate) fn has_none(&self) -> bool {
+        self.seen.is_empty()
+    }
+
     /// Notes that more would be seen in further rooms.
     pub(in crate::gate) fn cut(&mut self) {
         self.is_cut = true;
@@ -51,15 +56,14 @@ impl Sight {
 
     /// Those that the lane has missed although the base shows that it sees them, or although it runs what is beside them.
     pub(in crate::gate) fn missed(&self, base: Option<&BTreeMap<String, bool>>) -> Vec<&str> {
-        let runs = |group: &str| {
-            !self.is_cut && self.plants.iter().any(|other| other.group == group && self.seen.contains(&other.key))
-        };
+        let runs = |group: &str| self.plants.iter().any(|other| other.group == group && self.seen.contains(&other.key));
         let is_missed = |plant: &&Plant| {
             let was_seen = base.and_then(|base| base.get(&plant.key)).copied();
             was_seen == Some(true) || runs(&plant.group)
         };
         let unseen = self.plants.iter().filter(|plant| !self.seen.contains(&plant.key));
-        unseen.filter(is_missed).map(|plant| plant.key.as_str()).collect()
+        // What further rooms would show was not asked for.
+        unseen.filter(|_| !self.is_cut).filter(is_missed).map(|plant| plant.key.as_str()).collect()
     }
 
     /// The share of what is planted that the lane has seen; all where nothing is.

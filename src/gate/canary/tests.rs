@@ -3,6 +3,10 @@
 use super::*;
 
 fn beds(canary: &Canary, paths: &[&str]) -> Result<Vec<Bed>, String> {
+    planted(canary, paths).map(|planted| planted.beds)
+}
+
+fn planted(canary: &Canary, paths: &[&str]) -> Result<Planted, String> {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
     let text = |path: &str| match path.rsplit('.').next() {
         Some("go") => "// about\npackage calc // why\n",
@@ -84,7 +88,7 @@ fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
     let places = Places::choose(&Canary::Pytest, &paths);
     let texts = BTreeMap::from([("b/test_b.py".to_owned(), String::new())]);
     let planted = plant(&Canary::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
-    let at: Vec<&str> = planted.iter().map(|bed| bed.path.as_str()).collect();
+    let at: Vec<&str> = planted.beds.iter().map(|bed| bed.path.as_str()).collect();
     assert_eq!(at, ["b/test_word.py"]);
 }
 
@@ -153,6 +157,70 @@ fn what_the_base_sees_and_what_runs_beside_a_seen_failure_must_be_seen() {
     assert!(!sight(&[]).1 && !sight(&[&a, &b, &more]).1);
     let (mut cut, _) = sight(&[&a, &b]);
     cut.cut();
-    assert_eq!(cut.share(None), Seen::All, "it was not asked often enough");
+    for base in [None, Some(BTreeMap::from([(more.clone(), true)]))] {
+        assert_eq!(cut.share(base.as_ref()), Seen::All, "it was not asked often enough");
+    }
     assert_eq!(Sight::default().share(None), Seen::All);
+}
+
+#[test]
+fn the_source_of_a_planted_test_has_no_word_that_its_failure_prints() {
+    for (canary, path) in [
+        (Canary::Pytest, "test_a.py"),
+        (Canary::NodeTest, "a.test.js"),
+        (Canary::Jest, "a.test.js"),
+        (Canary::CargoTest, "a/Cargo.toml"),
+        (Canary::GoTest, "a_test.go"),
+        (Canary::Junit, "ATest.java"),
+        (Canary::CppTest, "tests/a.cpp"),
+    ] {
+        let texts = "expect(a).toMatch(/a/); expect(a).toMatchObject(a); expect(a).toHaveProperty(b); assert.match(a, /b/); t.Fatal(); assertEquals(a)";
+        let texts = format!(
+            "package a\n#include <gtest/gtest.h>\n[package]\nimport assert from 'assert';\ntest(a)\nEXPECT_STREQ(a)\n{texts}"
+        );
+        let texts = BTreeMap::from([(path.to_owned(), texts)]);
+        let mut number = 0;
+        let word = || {
+            number += 1;
+            format!("word{number}.")
+        };
+        let places = Places::choose(&canary, &[path.to_owned()]);
+        let Planted { beds, plain } = plant(&canary, &places, word, &texts, |_| false).unwrap();
+        assert!(!plain.is_empty(), "{canary:?}");
+        for bed in beds.iter().chain(&plain) {
+            let text = bed.text(|_| true).unwrap();
+            assert!(bed.plants().all(|plant| !text.contains(&plant.mark)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_plain_test_needs_nothing_of_the_project() {
+    let texts = BTreeMap::from([(
+        "a.test.ts".to_owned(),
+        "import { test } from 'node:test';\nimport { one } from './one';\n".to_owned(),
+    )]);
+    let places = Places::choose(&Canary::NodeTest, &["a.test.ts".into()]);
+    let Planted { beds, plain } = plant(&Canary::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let text = |bed: &Bed| bed.text(|_| true).unwrap();
+    assert!(text(&beds[0]).contains("./one") && !text(&plain[0]).contains("./one"));
+    assert!(text(&plain[0]).starts_with("import { test as test_kadu } from"), "{}", text(&plain[0]));
+    assert!(plain.iter().flat_map(Bed::plants).all(|plant| plant.key.starts_with("a.test.ts: plain: ")));
+}
+
+#[test]
+fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
+    let bed = beds(&Canary::Pytest, &["test_a.py"]).unwrap().remove(0);
+    let plant = Plant { name: "kadu".into(), ..bed.plants().next().unwrap().clone() };
+    for (line, is_failure) in [
+        ("FAILED test_kadu.py::test_kadu - AssertionError", true),
+        ("ERROR test_kadu.py", true),
+        ("thread 'tests::kadu' panicked at src/lib.rs:3:5:", true),
+        ("test_kadu.py:1: error: Function is missing a type annotation", false),
+        ("  --> test_kadu.py:1:5", false),
+        ("kadu.test.ts(1,10): error TS6133: 'one' is declared but its value is never read.", false),
+        ("+    fn kadu() {", false),
+    ] {
+        assert_eq!(says_failed(line, &plant), is_failure, "{line}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Planted tests for GoogleTest, Catch2 and doctest.
 
-use super::{Draft, Group, tokens, used};
+use super::{Draft, Group, Plain, tokens, used};
 use std::collections::BTreeSet;
 
 /// GoogleTest's assertions behind `EXPECT_` and `ASSERT_`, each with a use that fails.
@@ -27,16 +27,24 @@ pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
         |name: &str| like.lines().any(|line| line.trim_start().starts_with("#include") && line.contains(name));
     let (last, end) = last_test(like);
     let (head, tail) = like.split_at(end);
-    let groups = if includes("gtest") || includes("gmock") {
-        google(last, &tokens(like))
+    let (groups, failure) = if includes("gtest") || includes("gmock") {
+        (google(last, &tokens(like)), google_test("TEST({File}, {name})", "ADD_FAILURE() << \"{mark}\""))
     } else if includes("catch") || includes("doctest") {
         let tests = catch(&tokens(like));
-        vec![Group::new("TEST_CASE", tests)]
+        (vec![Group::new("TEST_CASE", tests)], "TEST_CASE(\"{name}\") {\n    FAIL(\"{mark}\");\n}\n".to_owned())
     } else {
         return None;
     };
     let is_closed = head.matches("#if").count() == head.matches("#endif").count();
-    is_closed.then(|| Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into() })
+    let plain = Plain::new(head, "failure", failure);
+    is_closed.then(|| Draft {
+        like: path.into(),
+        path: path.into(),
+        head: head.into(),
+        groups,
+        tail: tail.into(),
+        plain,
+    })
 }
 
 /// The line that begins the last test, and where the test ends.
@@ -60,7 +68,7 @@ fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
         Some(fixture) => format!("TEST_F({fixture}, {{name}})"),
         None => "TEST({File}, {name})".to_owned(),
     };
-    let test = |open: &str, form: String, body: String| (form, format!("{open} {{\n    {body};\n}}\n"));
+    let test = |open: &str, form: String, body: String| (form, google_test(open, &body));
     let failure = |open: &str| test(open, "ADD_FAILURE".into(), "ADD_FAILURE() << \"{mark}\"".into());
     let plain = opening(None);
     let open = opening(fixture);
@@ -82,8 +90,15 @@ fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
     groups
 }
 
+fn google_test(open: &str, body: &str) -> String {
+    format!("{open} {{\n    {body};\n}}\n")
+}
+
+/// What is compared is printed as it stands in the source, so the mark is told beside it.
 fn catch(names: &BTreeSet<&str>) -> Vec<(String, String)> {
-    let test = |form: String, body: String| (form, format!("TEST_CASE(\"{{name}}\") {{\n    {body};\n}}\n"));
+    let test = |form: String, body: String| {
+        (form, format!("TEST_CASE(\"{{name}}\") {{\n    INFO(\"{{mark}}\");\n    {body};\n}}\n"))
+    };
     let mut tests = vec![test("FAIL".into(), "FAIL(\"{mark}\")".into())];
     for kind in ["REQUIRE", "CHECK"] {
         let own: BTreeSet<&str> = names.iter().filter_map(|name| name.strip_prefix(kind)).collect();

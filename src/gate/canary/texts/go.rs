@@ -1,6 +1,6 @@
 //! Planted tests for `go test`.
 
-use super::{Draft, Group, package_of, tokens, used};
+use super::{Draft, Group, Plain, package_of, tokens, used};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a test fails by its `testing.T`.
@@ -44,7 +44,12 @@ pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Optio
             path: format!("{folder}{{file}}_test.go"),
             head: format!("package {package}\n\n{imports}"),
             groups: vec![Group::new("test", tests)],
-            tail: String::new(),
+            plain: Plain::new(
+                format!("package {package}\n\nimport \"testing\"\n"),
+                OWN[0].0,
+                test("t.Fatal", OWN[0].1),
+            ),
+            ..Draft::default()
         }
     };
     (!packages.is_empty()).then(|| packages.into_iter().map(draft).collect())
@@ -77,9 +82,13 @@ fn tests(text: &str) -> (Vec<(String, String)>, BTreeSet<String>) {
     if forms.iter().any(|(_, args)| args.contains("errors.New")) {
         imports.insert("errors".into());
     }
-    let test = |(form, args): (String, &str)| {
-        let text = format!("func Test{{Name}}(t *testing.T) {{\n\t{form}{args}\n}}\n");
+    let with_form = |(form, args): (String, &str)| {
+        let text = test(&form, args);
         (form, text)
     };
-    (forms.into_iter().map(test).collect(), imports)
+    (forms.into_iter().map(with_form).collect(), imports)
+}
+
+fn test(form: &str, args: &str) -> String {
+    format!("func Test{{Name}}(t *testing.T) {{\n\t{form}{args}\n}}\n")
 }

@@ -1,6 +1,6 @@
 //! Planted tests for JUnit and TestNG.
 
-use super::{Draft, Group, tokens, used};
+use super::{Draft, Group, Plain, tokens, used};
 
 /// The assertions of JUnit and TestNG, each with a use that fails.
 #[rustfmt::skip]
@@ -57,19 +57,18 @@ pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Dr
         let body = "org.hamcrest.MatcherAssert.assertThat(\"{mark}\", org.hamcrest.CoreMatchers.is(\"\"))";
         forms.push(("assertThat".into(), body.into()));
     }
-    let test = |(form, body): (String, String)| {
-        let text = format!(
-            "    {annotation}\n    public void {name}{{name}}() throws Exception {{\n        {body};\n    }}\n"
-        );
-        (form, text)
+    let text = |body: &str| {
+        format!("    {annotation}\n    public void {name}{{name}}() throws Exception {{\n        {body};\n    }}\n")
     };
-    let tests = forms.into_iter().map(test).collect();
+    let tests = forms.into_iter().map(|(form, body)| (form, text(&body))).collect();
+    let throw = text("throw new RuntimeException(\"{mark}\")");
     let open = format!("public class {{File}}Test{base} {{\n");
     Draft {
         like: likes.first().map_or(folder, |(path, _)| path).into(),
         path: format!("{folder}{{File}}Test.java"),
         head: package.into(),
+        plain: Plain::within(package, "throw", throw, &open, "}\n"),
         groups: vec![Group { open, close: "}\n", ..Group::new("class", tests) }],
-        tail: String::new(),
+        ..Draft::default()
     }
 }

@@ -33,6 +33,28 @@ pub(super) struct Draft {
     pub(super) groups: Vec<Group>,
     /// The text behind the tests.
     pub(super) tail: String,
+    /// Its plain text, where it has one.
+    pub(super) plain: Option<Plain>,
+}
+
+/// What a file has in place of its head and tests where a lane sees none of these: a failing test that needs nothing of the
+/// project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Plain {
+    pub(super) head: String,
+    pub(super) group: Group,
+}
+
+impl Plain {
+    fn new(head: impl Into<String>, form: &str, test: String) -> Option<Self> {
+        Some(Self { head: head.into(), group: Group::new("plain", vec![(form.into(), test)]) })
+    }
+
+    /// The same with a text around the test.
+    fn within(head: impl Into<String>, form: &str, test: String, open: &str, close: &'static str) -> Option<Self> {
+        let plain = Self::new(head, form, test)?;
+        Some(Self { group: Group { open: open.into(), close, ..plain.group }, ..plain })
+    }
 }
 
 /// Planted tests that a runner runs together: if it runs one of them, it runs all.

@@ -1,6 +1,6 @@
 //! Planted tests for pytest and unittest.
 
-use super::{Draft, Group, MOST_FORMS, tokens, until, used};
+use super::{Draft, Group, MOST_FORMS, Plain, tokens, until, used};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The assertions of `unittest.TestCase`, each with a use that fails.
@@ -43,7 +43,8 @@ pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> V
     let plain = || vec![("assert".to_owned(), function("assert \"{mark}\" == \"\""))];
     let path = format!("{folder}test_{{file}}.py");
     let mut seen = BTreeSet::new();
-    let bare = Draft { like: folder.into(), path: path.clone(), ..Draft::default() };
+    let alone = Plain::new("", "assert", function("assert \"{mark}\" == \"\""));
+    let bare = Draft { like: folder.into(), path: path.clone(), plain: alone, ..Draft::default() };
     let mut drafts = vec![Draft { groups: vec![Group::new("function", plain())], ..bare }];
     for (at, (like, text)) in likes.iter().enumerate() {
         let head = head(text);
@@ -63,7 +64,7 @@ pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> V
         groups.retain(|group| !group.tests.is_empty());
         if !groups.is_empty() {
             let head = format!("{head}{imports}");
-            drafts.push(Draft { like: (*like).into(), path: path.clone(), head, groups, tail: String::new() });
+            drafts.push(Draft { like: (*like).into(), path: path.clone(), head, groups, ..Draft::default() });
         }
     }
     drafts

@@ -1,6 +1,6 @@
 //! Planted tests for `cargo test`.
 
-use super::{Draft, Group, tokens, used};
+use super::{Draft, Group, Plain, tokens, used};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -34,12 +34,15 @@ pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &
     };
     let mut groups = vec![Group::new("test", vec![("panic".into(), rust_test(PANIC))])];
     if has_macros || !globs.is_empty() {
+        let globs: String = globs.lines().map(|line| format!("    {line}\n")).collect();
         let open = format!("mod {{file}} {{\n{globs}\n");
-        groups.push(Group { open, close: "}\n", ..Group::new("with names of the library", tests(&all)) });
+        let tests = inside(tests(&all));
+        groups.push(Group { open, close: "}\n", ..Group::new("with names of the library", tests) });
     }
-    let head = format!("#![allow(warnings)]\n\n{head}");
+    let head = format!("#![allow(warnings, unused)]\n\n{head}");
     let like = format!("{folder}tests/");
-    Draft { path: format!("{like}{{file}}.rs"), like, head, groups, tail: String::new() }
+    let plain = Plain::new("", "panic", plain_test());
+    Draft { path: format!("{like}{{file}}.rs"), like, head, groups, plain, ..Draft::default() }
 }
 
 /// Returns a source file of a package with more tests where its own are; `None` where it has none.
@@ -52,14 +55,29 @@ pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
     let mut tests = tests(text);
     tests.insert(0, ("panic".into(), rust_test(PANIC)));
     // Behind a module of tests in the middle of a file the new ones have a module of their own.
-    let is_inside = at.is_some() || !text.contains("#[cfg(test)]");
-    let (open, close) = if is_inside {
-        (String::new(), "")
+    let has_own = at.is_none() && text.contains("#[cfg(test)]");
+    let within = |test: Vec<(String, String)>| if has_own || at.is_some() { inside(test) } else { test };
+    let (open, plain, close) = if has_own {
+        let open = "#[cfg(test)]\n#[allow(warnings, unused)]\nmod {file} {\n    use super::*;\n\n";
+        (open, "#[cfg(test)]\nmod {file} {\n", "}\n")
     } else {
-        ("#[cfg(test)]\n#[allow(warnings)]\nmod {file} {\nuse super::*;\n\n".to_owned(), "}\n")
+        ("", "", "")
     };
-    let groups = vec![Group { open, close, ..Group::new("unit", tests) }];
-    Some(Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into() })
+    let groups = vec![Group { open: open.into(), close, ..Group::new("unit", within(tests)) }];
+    let (form, test) = within(vec![("panic".into(), plain_test())]).remove(0);
+    let plain = Plain::within(head, &form, test, plain, close);
+    Some(Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into(), plain })
+}
+
+/// Tests inside of a module.
+fn inside(tests: Vec<(String, String)>) -> Vec<(String, String)> {
+    let indented = |text: String| text.lines().map(|line| format!("    {line}\n")).collect();
+    tests.into_iter().map(|(form, text)| (form, indented(text))).collect()
+}
+
+/// A test without a lint of its own: a crate may forbid that.
+fn plain_test() -> String {
+    format!("#[test]\nfn {{name}}() {{\n    {PANIC};\n}}\n")
 }
 
 /// Where the body of a module of tests ends that ends the file.

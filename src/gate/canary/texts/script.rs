@@ -1,7 +1,7 @@
 //! Planted tests for `node --test`, Jest and Vitest. Each file of tests has a process or a world of
 //! its own, so each has a planted one beside it.
 
-use super::{Draft, Group, MOST_FORMS, tokens, until};
+use super::{Draft, Group, MOST_FORMS, Plain, tokens};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const ASSERTIONS: [(&str, &str); 27] = [
     ("partialDeepStrictEqual", "(\"{mark}\", \"\")"), ("notEqual", "(\"{mark}\", \"{mark}\")"),
     ("notStrictEqual", "(\"{mark}\", \"{mark}\")"), ("notDeepEqual", "(\"{mark}\", \"{mark}\")"),
     ("notDeepStrictEqual", "(\"{mark}\", \"{mark}\")"), ("ok", "(false, \"{mark}\")"),
-    ("match", "(\"\", /{mark}/)"), ("doesNotMatch", "(\"{mark}\", /{mark}/)"),
+    ("match", "(\"\", new RegExp(\"{mark}\"))"), ("doesNotMatch", "(\"{mark}\", new RegExp(\"{mark}\"))"),
     ("throws", "(() => {})"), ("doesNotThrow", "(() => { throw new Error(\"{mark}\"); })"),
     ("rejects", "(async () => {})"), ("doesNotReject", "(async () => { throw new Error(\"{mark}\"); })"),
     ("fail", "(\"{mark}\")"), ("ifError", "(new Error(\"{mark}\"))"),
@@ -36,8 +36,8 @@ const MATCHERS: [(&str, &str, &str, &str); 23] = [
     ("toBeGreaterThan", "1", "3", "2"), ("toBeGreaterThanOrEqual", "1", "2", "2"),
     ("toBeLessThan", "3", "1", "2"), ("toBeLessThanOrEqual", "3", "2", "2"),
     ("toContain", "[\"\"]", "[\"{mark}\"]", "\"{mark}\""), ("toContainEqual", "[\"\"]", "[\"{mark}\"]", "\"{mark}\""),
-    ("toHaveLength", "\"\"", "\"a\"", "1"), ("toHaveProperty", "{}", "{ {mark}: 1 }", "\"{mark}\""),
-    ("toMatch", "\"\"", "\"{mark}\"", "/{mark}/"), ("toMatchObject", "{}", "{ {mark}: 1 }", "{ {mark}: 1 }"),
+    ("toHaveLength", "\"\"", "\"a\"", "1"), ("toHaveProperty", "{}", "{ [\"{mark}\"]: 1 }", "\"{mark}\""),
+    ("toMatch", "\"\"", "\"{mark}\"", "new RegExp(\"{mark}\")"), ("toMatchObject", "{}", "{ [\"{mark}\"]: 1 }", "{ [\"{mark}\"]: 1 }"),
     ("toBeInstanceOf", "{}", "[]", "Array"),
     ("toThrow", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
     ("toThrowError", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
@@ -66,6 +66,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
         [("throw", "throw new Error(\"{mark}\")"), ("strictEqual", "assert_{file}.strictEqual(\"{mark}\", \"\")")];
     let own = own.map(|(form, body)| (form.to_owned(), script_test("test_{file}", body)));
     let mut groups = vec![Group { open: imports.into(), ..Group::new("node:test", own.into()) }];
+    let plain = Plain { head: String::new(), group: Group { label: "plain".into(), ..groups[0].clone() } };
     let runners = bound(&head, &["node:test", "test"]);
     let mut runners: Vec<&str> = runners
         .iter()
@@ -83,7 +84,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
     if groups.len() == 1 {
         groups[0].tests.extend(assertions.into_iter().map(|(form, body)| (form, script_test("test_{file}", &body))));
     }
-    draft(folder, path, head, groups)
+    draft(folder, path, head, groups, Some(plain))
 }
 
 /// A test that throws, and one for each matcher and assertion that the base's file uses.
@@ -100,11 +101,16 @@ pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> Dra
     groups.extend(runners.iter().skip(1).map(|runner| {
         Group::new(*runner, vec![("throw".to_owned(), script_test(runner, "throw new Error(\"{mark}\")"))])
     }));
-    draft(folder, path, head, groups)
+    let modules = ["vitest", "@jest/globals"];
+    let module = modules.into_iter().find(|module| bound(&head, &[*module]).contains_key(first));
+    let import = module.map_or(String::new(), |module| format!("import {{ {first} }} from \"{module}\";\n"));
+    let plain = Plain::new(import, "throw", script_test(first, "throw new Error(\"{mark}\")"));
+    draft(folder, path, head, groups, plain)
 }
 
-fn draft(folder: &str, path: &str, head: String, groups: Vec<Group>) -> Draft {
-    Draft { like: path.into(), path: format!("{folder}{}", script_name(path)), head, groups, tail: String::new() }
+fn draft(folder: &str, path: &str, head: String, groups: Vec<Group>, plain: Option<Plain>) -> Draft {
+    let (like, path) = (path.into(), format!("{folder}{}", script_name(path)));
+    Draft { like, path, head, groups, plain, tail: String::new() }
 }
 
 fn script_test(runner: &str, body: &str) -> String {
@@ -120,12 +126,24 @@ fn script_name(like: &str) -> String {
     format!("{{file}}.{kind}.{ending}")
 }
 
+/// The text of a file before its tests. A line of a comment is no end.
 fn head(like: &str) -> String {
     #[rustfmt::skip]
     const ENDS: [&str; 15] = [
         "describe", "test", "it(", "it.", "suite", "before", "after", "function", "class ", "async ", "for ", "if ", "export ", "await ", "(",
     ];
-    until(like, &ENDS)
+    let mut is_comment = false;
+    let is_head = |line: &&str| {
+        let is_end = !is_comment && ENDS.iter().any(|end| line.starts_with(end));
+        is_comment = match (line.rfind("/*"), line.rfind("*/")) {
+            (Some(open), Some(close)) if close > open => false,
+            (Some(_), _) if line.trim_start().starts_with("/*") => true,
+            (_, Some(_)) => false,
+            _ => is_comment,
+        };
+        !is_end
+    };
+    like.lines().take_while(is_head).collect::<Vec<_>>().join("\n")
 }
 
 /// The assertions by names from the head, in the test's context too.

@@ -83,6 +83,9 @@ fn a_script_has_the_imports_the_runner_and_each_assertion_of_the_one_beside_it()
     );
     assert!(text.contains("const { test: test_kadu } = require(\"node:test\")"), "{text}");
     assert!(whole(&node("", "a.mjs", "")).trim_start().starts_with("import { test as test_kadu } from"));
+    let comment = "/*\n * a\nfor b\n test\n */\nimport { it } from 'node:test';\n";
+    let text = whole(&node("", "a.test.js", &format!("{comment}\nit('x', () => 1);\n")));
+    assert!(text.starts_with(comment) && text.contains("it(\"fimo\""), "a line of a comment is no end: {text}");
     for (like, path) in [
         ("a/sum.spec.tsx", "a/{file}.spec.tsx"),
         ("a/test.cjs", "a/{file}.test.cjs"),
@@ -127,7 +130,7 @@ fn a_rust_test_links_the_library_of_its_package_and_has_its_names_where_the_test
     assert!(plain.contains("extern crate own as _;") && !plain.contains("assert_eq!"), "{plain}");
     let glob = integration("", "own", &[("tests/x.rs", "use own::*;\n#[test]\nfn a() { assert_eq!(1, 1); }\n")]);
     assert_eq!(forms(&glob), ["test: panic", "with names of the library: assert_eq!"]);
-    assert!(whole(&glob).contains("mod kadu {\nuse own::*;\n\n"), "{}", whole(&glob));
+    assert!(whole(&glob).contains("mod kadu {\n    use own::*;\n\n"), "{}", whole(&glob));
     let macros = integration("", "own", &[("tests/x.rs", "#[macro_use]\nextern crate own;\nassert!(1);")]);
     assert!(whole(&macros).contains("#[macro_use]\nextern crate own;"), "{}", whole(&macros));
 }
@@ -139,10 +142,16 @@ fn a_rust_test_is_planted_among_those_inside_of_a_source_file() {
     assert_eq!(forms(&draft), ["unit: panic", "unit: assert_eq!", "unit: should_panic"]);
     assert_eq!((draft.head.as_str(), draft.tail.as_str()), (product, "}\n"), "inside of the module");
     let text = whole(&draft);
-    assert!(text.contains("fn fimo() {\n    assert_eq!(\"tula\", \"\");\n}\n") && !text.contains("mod kadu"), "{text}");
+    assert!(
+        text.contains("    fn fimo() {\n        assert_eq!(\"tula\", \"\");\n    }\n") && !text.contains("mod kadu"),
+        "{text}"
+    );
     let middle = format!("{product}}}\n\npub fn sub() {{}}\n");
     let text = whole(&unit("src/lib.rs", &middle).unwrap());
-    assert!(text.starts_with(&middle) && text.contains("mod kadu {\nuse super::*;\n"), "{text}");
+    assert!(
+        text.starts_with(&middle) && text.contains("#[allow(warnings, unused)]\nmod kadu {\n    use super::*;\n"),
+        "{text}"
+    );
     let module = "use super::*;\n\n#[test]\nfn a() {\n    assert!(true);\n}\n";
     let text = whole(&unit("src/tests.rs", module).unwrap());
     assert!(text.starts_with(module) && !text.contains("mod kadu") && text.contains("assert!(\"tula\""), "{text}");
@@ -205,7 +214,10 @@ fn a_file_of_cpp_gets_a_test_for_each_of_its_macros_behind_its_last_test() {
         let like = format!("#include {include}\nTEST_CASE(\"a\") {{\n    CHECK_FALSE(0);\n}}\n");
         let draft = cpp("a.cpp", &like).unwrap();
         assert_eq!(forms(&draft), ["TEST_CASE: FAIL", "TEST_CASE: CHECK_FALSE"]);
-        assert!(whole(&draft).contains("TEST_CASE(\"fimo\") {\n    CHECK_FALSE(\"tula\"[0] != 0);\n}\n"));
+        assert!(
+            whole(&draft)
+                .contains("TEST_CASE(\"fimo\") {\n    INFO(\"tula\");\n    CHECK_FALSE(\"tula\"[0] != 0);\n}\n")
+        );
     }
     assert_eq!(cpp("a.cpp", "#include <assert.h>\n"), None);
     assert_eq!(cpp("a.cpp", "#include <gtest/gtest.h>\n#if 0\n"), None, "what stands behind may not be compiled");
