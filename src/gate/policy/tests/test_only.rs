@@ -108,13 +108,21 @@ fn the_product_beside_its_tests_is_the_work() {
             ],
             &["unit/share-test.js"],
         ),
+    ] {
+        assert_eq!(kept("make all", files), wanted);
+    }
+}
+
+#[test]
+fn the_product_that_nothing_else_loads_is_the_work_beside_a_test() {
+    for (files, wanted) in [
         (
             &[
                 ("lambdas/ingest/handler.py", "from shared import models\n"),
                 ("lambdas/ingest/test_lambda.py", "from shared import models\nimport handler\n"),
                 ("shared/models.py", ""),
-            ],
-            &["lambdas/ingest/test_lambda.py"],
+            ][..],
+            &["lambdas/ingest/test_lambda.py"][..],
         ),
         (
             &[
@@ -173,6 +181,14 @@ fn what_is_loaded_before_the_tests_is_theirs_unless_it_is_the_product() {
             ],
             &["conftest.py", "unit/same.py"],
         ),
+    ] {
+        assert_eq!(kept("npm test", files), wanted);
+    }
+}
+
+#[test]
+fn what_loads_a_framework_of_tests_is_theirs_unless_a_manifest_names_it() {
+    for (files, wanted) in [
         (
             &[
                 ("pyproject.toml", "[project.entry-points.pytest11]\nslow = 'pytest_slow'\nmore = 'more.hooks'\n"),
@@ -180,8 +196,8 @@ fn what_is_loaded_before_the_tests_is_theirs_unless_it_is_the_product() {
                 ("more/hooks.py", "import pytest\n"),
                 ("less.py", "import pytest\n"),
                 ("test_slow.py", "import pytest_slow\nimport less\nfrom more import hooks\n"),
-            ],
-            &["less.py", "test_slow.py"],
+            ][..],
+            &["less.py", "test_slow.py"][..],
         ),
         (
             &[
