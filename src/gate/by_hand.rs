@@ -94,6 +94,7 @@ impl Entered<'_> {
         let mut evidence = Evidence::default();
         base::show(outcome, site.names_tests(&lane), &mut evidence).await;
         doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
+        doubts.extend(evidence.contradiction());
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));
         let trees = &site.trees;

@@ -53,6 +53,18 @@ fn an_ignored_file_without_which_a_step_of_the_base_fails_ends_the_run_with_the_
 }
 
 #[test]
+fn a_step_that_passes_by_chance_beside_an_ignored_file_does_not_end_the_run() {
+    let counted = crate::support::temp_dir();
+    let runs = counted.path().join("runs");
+    let runs = runs.display();
+    let step = format!("echo x >>{runs}; test $(wc -l <{runs}) -gt 1 || {{ cat local.json; exit 1; }}");
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).lane("verify", &format!("steps: [{{ name: test, run: '{step}' }}]"));
+    let run = run.file(".gitignore", "local.json\n").file("local.json", "1").committed().arg("--sandbox=off");
+    run.run().must_be(0, "verified");
+}
+
+#[test]
 fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--json").run();

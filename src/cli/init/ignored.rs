@@ -14,12 +14,33 @@ use std::path::Path;
 
 /// How often the checks are tried with more ignored files.
 const MOST_TRIES: usize = 3;
-/// The bytes in which a file that is no text is known.
-const START: u64 = 8192;
+/// The bytes in which a file that is no text is known, and one that holds secrets.
+const START: u64 = 1 << 18;
 /// Endings of files that hold keys.
-const KEYS: [&str; 8] = ["pem", "key", "p12", "pfx", "jks", "keystore", "asc", "gpg"];
-/// Parts of names, in small letters, of files that hold secrets.
-const SECRETS: [&str; 7] = ["secret", "credential", "password", "id_rsa", "id_ed25519", ".npmrc", ".netrc"];
+const KEYS: [&str; 10] = ["pem", "key", "p12", "pfx", "jks", "keystore", "asc", "gpg", "tfvars", "kdbx"];
+/// Parts of names of files and folders, in small letters, that hold secrets.
+const SECRETS: [&str; 16] = [
+    "secret",
+    "credential",
+    "password",
+    "passwd",
+    "id_rsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "keystore",
+    "npmrc",
+    "netrc",
+    "pypirc",
+    "pgpass",
+    "kubeconfig",
+    "service-account",
+    "service_account",
+    "tfvars",
+];
+/// The same, where they are words of their own.
+const SECRET_WORDS: [&str; 4] = ["token", "tokens", "auth", "htpasswd"];
+/// Words, in small letters, after which a file has the value of a secret.
+const VALUED: [&str; 7] = ["token", "secret", "password", "passwd", "apikey", "api_key", "api-key"];
 /// Endings of files of variables that are made for tests, and hold no secrets of anyone.
 const FOR_TESTS: [&str; 6] = ["test", "testing", "ci", "example", "sample", "template"];
 
@@ -90,22 +111,49 @@ fn remark(step: &str, path: &str, kind: Kind) -> Option<String> {
 }
 
 fn kind(root: &Path, path: &str) -> Kind {
-    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let ending = name.rsplit('.').next().unwrap_or_default();
-    let is_open_env = FOR_TESTS.contains(&ending);
-    let is_env = name.starts_with(".env");
-    if (is_env && !is_open_env) || KEYS.contains(&ending) || SECRETS.iter().any(|part| name.contains(part)) {
+    let file = root.join(path);
+    let start = start(&file);
+    if path.to_lowercase().split('/').any(is_secret_name) || start.as_deref().is_some_and(holds_secret) {
         return Kind::Secret;
     }
-    let file = root.join(path);
     let is_started = file.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
-    if is_started || Policy::is_source(path) || !is_text(&file) { Kind::Built } else { Kind::Plain }
+    let is_text = start.is_some_and(|start| !start.contains(&0));
+    if is_started || Policy::is_source(path) || !is_text { Kind::Built } else { Kind::Plain }
 }
 
-fn is_text(file: &Path) -> bool {
+/// Returns whether a part of a path, in small letters, is the name of what holds secrets.
+fn is_secret_name(name: &str) -> bool {
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    let is_env = (name.starts_with(".env") && !FOR_TESTS.contains(&ending)) || name.ends_with(".env");
+    let is_local = name.contains("settings") && name.contains("local");
+    let mut words = name.split(|char: char| !char.is_alphanumeric());
+    is_env
+        || is_local
+        || KEYS.contains(&ending)
+        || SECRETS.iter().any(|part| name.contains(part))
+        || words.any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// Returns whether a text has a private key, or a value after a word for secrets: `API_TOKEN=x`, `"password": "x"`.
+fn holds_secret(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    let is_valued = |after: &str| {
+        // The name may go on, as in `SECRET_KEY`.
+        let after = after.trim_start_matches(|char: char| char.is_alphanumeric() || char == '_' || char == '-');
+        let after = after.trim_start().trim_start_matches(['"', '\'']).trim_start();
+        let value = after.strip_prefix([':', '=']).map(|value| value.trim_start_matches([' ', '\t']));
+        value.is_some_and(|value| value.starts_with(|char: char| !char.is_whitespace()))
+    };
+    let has_value = |word: &&str| text.match_indices(*word).any(|(at, _)| is_valued(&text[at + word.len()..]));
+    text.contains("private key") || VALUED.iter().any(|word| has_value(&word))
+}
+
+/// The beginning of a file; `None` where it is none that can be read.
+fn start(file: &Path) -> Option<Vec<u8>> {
     let mut start = Vec::new();
-    let is_read = File::open(file).is_ok_and(|file| file.take(START).read_to_end(&mut start).is_ok());
-    is_read && file.is_file() && !start.contains(&0)
+    file.is_file().then_some(())?;
+    File::open(file).ok()?.take(START).read_to_end(&mut start).ok()?;
+    Some(start)
 }
 
 #[cfg(test)]
@@ -137,6 +185,42 @@ mod tests {
             ("model.bin", Kind::Built),
         ] {
             assert_eq!(kind(root.path(), path), is, "{path}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_known_by_each_part_of_a_path_and_by_what_a_file_holds() {
+        for path in [
+            "app.env",
+            "service-account.json",
+            "kubeconfig",
+            ".pypirc",
+            "conf/.netrc",
+            "token.txt",
+            "auth.json",
+            ".htpasswd",
+            "local.settings.json",
+            "settings.local.json",
+            "prod.tfvars",
+            "Secrets.d/x",
+        ] {
+            assert!(path.to_lowercase().split('/').any(is_secret_name), "{path}");
+        }
+        for path in ["config.local.json", "author.json", "tokenizer.json", "settings.json", ".env.ci", "env/a.txt"] {
+            assert!(!path.split('/').any(is_secret_name), "{path}");
+        }
+        let root = temp_dir();
+        for (text, is) in [
+            ("API_TOKEN=sk-live", Kind::Secret),
+            ("{ \"password\" : \"x\" }", Kind::Secret),
+            ("api-key: x", Kind::Secret),
+            ("SECRET_KEY = 'x'", Kind::Secret),
+            ("-----BEGIN RSA PRIVATE KEY-----", Kind::Secret),
+            ("API_TOKEN=\nA=1", Kind::Plain),
+            ("the password is not here", Kind::Plain),
+        ] {
+            write(root.path().join("plain.txt"), text).unwrap();
+            assert_eq!(kind(root.path(), "plain.txt"), is, "{text}");
         }
     }
 }

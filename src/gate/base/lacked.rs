@@ -4,6 +4,7 @@ use super::{Base, BaseFault};
 use crate::gate::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
 use crate::gate::differences::lacked_files;
 use crate::gate::installed::reached;
+use crate::gate::names::name_of;
 use crate::gate::{Gate, Site};
 use crate::lane::{Lane, RoomKind};
 use crate::verdict::{StepReport, StepStatus};
@@ -86,7 +87,8 @@ impl Trial<'_> {
         let mut named: Vec<(String, BTreeSet<String>)> = Vec::new();
         for _ in 0..MOST_TRIES {
             let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
-            let lacking = failed.map(|step| (step, lacked_files(step, &lane, &self.site.origin, self.ignored)));
+            let files = |step| lacked_files(step, &lane, &self.site.origin, self.ignored);
+            let lacking = failed.map(|step| (step, missed(step, files(step))));
             let lacking: Vec<_> = lacking.filter(|(_, files)| !files.is_empty()).collect();
             if lacking.is_empty() {
                 return Ok(None);
@@ -101,6 +103,11 @@ impl Trial<'_> {
             steps = self.once(&lane).await?;
             let passes = |name: &str| steps.iter().any(|it| it.step == name && it.status == StepStatus::Passed);
             if let Some((step, files)) = named.iter().find(|(name, _)| passes(name)) {
+                // A step that passes by chance does not need the files.
+                let without = self.once(self.lane).await?;
+                if !without.iter().any(|it| it.step == *step && it.status == StepStatus::Failed) {
+                    return Ok(None);
+                }
                 return Ok(Some(Lacked { lane: lane.name, step: step.clone(), files: files.clone() }));
             }
         }
@@ -136,10 +143,29 @@ impl Trial<'_> {
     }
 }
 
+/// Those of the files that what the step printed names, too: its command may name what it writes. One that printed nothing says nothing.
+fn missed(step: &StepReport, files: Vec<String>) -> Vec<String> {
+    let is_silent = step.excerpt.trim().is_empty();
+    files.into_iter().filter(|path| is_silent || step.excerpt.contains(name_of(path))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::temp_dir;
+    use crate::test_support::{step_report, temp_dir};
+
+    #[test]
+    fn a_file_that_only_the_command_names_is_not_missed() {
+        for (printed, is_missed) in [
+            ("cat: conf/local.json: No such file or directory", true),
+            ("cannot read local.json", true),
+            ("  \n", true),
+            ("1 failed in 0.01s", false),
+        ] {
+            let step = step_report("x", StepStatus::Failed, printed);
+            assert_eq!(!missed(&step, vec!["conf/local.json".to_owned()]).is_empty(), is_missed, "{printed}");
+        }
+    }
 
     #[test]
     fn a_file_that_came_after_the_gate_was_frozen_is_none_from_before() {

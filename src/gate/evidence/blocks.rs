@@ -47,13 +47,13 @@ const BLOCKS: [Block; 9] = [
     },
     // `Passed:   2` and `Failed:   1` of elm-test.
     Block { header: |line| line.strip_prefix("TEST RUN ").map(|_| 0), counts: |_| None, line: labelled, reach: 8 },
-    // `Total:     2` and `Passed:    1` of uvu, which counts no failures.
+    // `Total:     2` and `Passed:    1` of uvu, which counts no failures. Its numbers begin in one column.
     Block {
-        header: |line| line.strip_prefix("Total:  ")?.trim().parse().ok(),
+        header: |line| line.strip_prefix("Total:     ")?.parse().ok(),
         counts: |_| None,
-        line: |line, total| match line.split_once(":  ")? {
-            ("Passed", count) => Some(Counts::new(total, total.saturating_sub(count.trim().parse().ok()?))),
-            ("Skipped", count) => Some(Counts::default().with_skipped(count.trim().parse().ok()?)),
+        line: |line, total| match line.split_at_checked("Skipped:   ".len())? {
+            ("Passed:    ", count) => Some(Counts::new(total, total.saturating_sub(count.parse().ok()?))),
+            ("Skipped:   ", count) => Some(Counts::default().with_skipped(count.parse().ok()?)),
             _ => None,
         },
         reach: 2,
@@ -119,6 +119,11 @@ impl Blocks {
         }
         self.open = Some(open);
         counts
+    }
+
+    /// Takes the summary of another runner: what looked like a sum of Robot Framework before it was none.
+    pub(super) fn follow(&mut self) {
+        self.robot = None;
     }
 
     /// Returns what counts only if nothing follows.

@@ -6,9 +6,9 @@ use super::counts::{Counts, Place, after, number, sum};
 type Format = fn(&str) -> Option<Counts>;
 
 /// Each knows the lines of one family of runners.
-const FORMATS: [Format; 26] = [
+const FORMATS: [Format; 27] = [
     jasmine, karma, scenarios, cypress, ava, verdicts, busted, luaunit, clojure, dotnet, nunit, gradle, sbt, scalatest,
-    testng, swift, dart, tasty, alcotest, hunit, eunit, zig, testthat, automake, meson, native,
+    testng, swift, dart, tasty, alcotest, hunit, eunit, zig, testthat, automake, meson, native, beside,
 ];
 
 /// What a line counts.
@@ -66,6 +66,26 @@ fn ava(line: &str) -> Option<Counts> {
     ["uncaught exception", "uncaught exceptions", "unhandled rejection", "unhandled rejections"]
         .contains(&rest)
         .then(|| Counts::new(0, count))
+}
+
+/// What failed beside the counts of tests: `***Test Failed*** 1 failures.` of Python's doctest, `# cancelled 1` of Node, `Errors  1 error` of
+/// Vitest, `Chrome 100 (Linux): Executed 3 of 3 (1 FAILED)` of Karma, whose sum comes for more than one browser
+fn beside(line: &str) -> Option<Counts> {
+    let failed = |text: &str, words: &[&str]| sum(text, ',', words).filter(|failed| *failed > 0);
+    let count = if let Some(rest) = line.strip_prefix("***Test Failed*** ") {
+        failed(rest.strip_suffix('.').unwrap_or(rest), &["failure", "failures"])
+    } else if let Some(rest) = line.strip_prefix("Errors  ") {
+        failed(rest, &["error", "errors"])
+    } else if let Some(rest) = line.strip_prefix("# cancelled ").or(line.strip_prefix("ℹ cancelled ")) {
+        rest.parse().ok().filter(|cancelled| *cancelled > 0)
+    } else {
+        let (browser, rest) = line.split_once("Executed ")?;
+        let (ran, rest) = number(rest)?;
+        let (all, rest) = number(rest.strip_prefix("of ")?)?;
+        let is_end = (browser.is_empty() || browser.ends_with("): ")) && ran == all;
+        rest.strip_prefix('(').filter(|_| is_end)?.split_once(" FAILED)")?.0.parse().ok()
+    };
+    count.map(|count| Counts::new(0, count))
 }
 
 /// `evaluation failed :( (3.31 seconds)` of tox, `nox > * tests: failed`

@@ -69,8 +69,7 @@ struct Own {
 
 impl Own {
     fn take(&mut self, line: &str, summed: Option<Counts>) {
-        let begins = ["Running ", "Doc-tests "].iter().any(|start| line.starts_with(start));
-        if begins {
+        if is_program_of_cargo(line) {
             self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
             self.is_captured = false;
             self.has_failed |= std::mem::take(&mut self.failed) > 0;
@@ -156,9 +155,15 @@ impl Printed {
         self.go.take(line);
         let in_block = if is_of_go { None } else { self.blocks.read(line) };
         let summed = in_block.or_else(|| summary(line, is_of_go));
+        if summed.is_some() {
+            self.blocks.follow();
+        }
         if !is_of_go {
             self.take_tap(indented, summed.is_some());
             self.take_gradle(line);
+        }
+        if is_tox_success(line) {
+            self.forgive();
         }
         if is_libtest_start(line) {
             self.open += 1;
@@ -195,6 +200,14 @@ impl Printed {
         self.skipped = self.skipped.saturating_add(skipped);
     }
 
+    /// Takes the word of tox that all is well: what failed is in environments whose outcome it ignores.
+    fn forgive(&mut self) {
+        self.own.failed = 0;
+        if let Some(sum) = self.sum.as_mut() {
+            sum.failed = 0;
+        }
+    }
+
     /// Takes a line of a document of the Test Anything Protocol. What prove, Node and the like sum up counts instead of the documents.
     fn take_tap(&mut self, line: &str, is_summary: bool) {
         let is_of_tap = line.starts_with("Files=") || line.starts_with("# ");
@@ -213,6 +226,26 @@ impl Printed {
             None => {}
         }
     }
+}
+
+/// Returns whether a line is one with which Cargo starts a test program: `Running unittests src/lib.rs (target/debug/deps/a-1f)`,
+/// ``Running `target/debug/deps/a-1f` ``, `Doc-tests a`.
+fn is_program_of_cargo(line: &str) -> bool {
+    if let Some(name) = line.strip_prefix("Doc-tests ") {
+        return !name.contains(' ');
+    }
+    let Some(program) = line.strip_prefix("Running ") else { return false };
+    let is_file = |text: &str| text.split(' ').next().is_some_and(|word| word.contains('/'));
+    program.starts_with("unittests ")
+        || program.starts_with("target/")
+        || (program.starts_with('`') && program.contains("/deps/"))
+        || (program.ends_with(')') && program.contains(" (") && is_file(program))
+}
+
+/// `congratulations :) (3.31 seconds)` of tox
+fn is_tox_success(line: &str) -> bool {
+    let time = line.strip_prefix("congratulations :)");
+    time.is_some_and(|time| time.is_empty() || (time.starts_with(" (") && time.ends_with(" seconds)")))
 }
 
 #[cfg(test)]

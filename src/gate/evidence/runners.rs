@@ -242,13 +242,15 @@ fn googletest_skipped(line: &str) -> Option<u64> {
     count.split(' ').next()?.parse().ok()
 }
 
-/// `All tests passed (5 assertions in 3 test cases)`, else `test cases: 3 | 2 passed | 1 failed`
+/// `All tests passed (5 assertions in 3 test cases)`, else `test cases: 3 | 2 passed | 1 failed | 1 failed as expected`
 fn catch2(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("All tests passed (").and_then(|rest| rest.strip_suffix(')')) {
         let (_, cases) = counts.split_once(" in ")?;
         return Some((cases.split(' ').next()?.parse().ok()?, 0));
     }
-    with_failed(line.strip_prefix("test cases: ")?.split_once('|')?.1, '|', &["passed", "failed"], &[])
+    let parts = line.strip_prefix("test cases: ")?.split('|').skip(1);
+    let counts: Vec<&str> = parts.filter(|part| !part.trim_end().ends_with("as expected")).collect();
+    with_failed(&counts.join("|"), '|', &["passed", "failed"], &[])
 }
 
 /// `[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped`
@@ -275,14 +277,15 @@ fn surefire_counts(line: &str) -> Option<[u64; 4]> {
     Some([named("Tests run")?, named("Failures")?, named("Errors")?, named("Skipped")?])
 }
 
-/// `[         7 tests started         ]` and `[         0 tests failed          ]` of JUnit's console
-/// launcher
+/// `[         7 tests started         ]`, `[         0 tests failed          ]` and `[         1 containers failed     ]` of JUnit's
+/// console launcher
 fn console(line: &str) -> Option<(u64, u64)> {
-    let (count, what) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(" tests ")?;
+    let (count, what) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(' ')?;
     let count = count.parse().ok()?;
     match what {
-        "started" => Some((count, 0)),
-        "failed" => Some((0, count)),
+        "tests started" => Some((count, 0)),
+        "tests failed" => Some((0, count)),
+        "containers failed" if count > 0 => Some((0, count)),
         _ => None,
     }
 }

@@ -2,10 +2,14 @@
 
 use super::counts::Counts;
 
+/// The most documents that are open at a time.
+const MOST_OPEN: usize = 64;
+
 /// The documents since the last summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tap {
-    open: Document,
+    /// Those that have not come to their end, the newest last. Programs that run at a time print theirs between each other's lines.
+    open: Vec<Document>,
     /// The counts of the documents that have ended.
     ended: Option<Counts>,
     /// Plans without a test after them.
@@ -21,55 +25,92 @@ struct Document {
     seen: u64,
     failed: u64,
     skipped: u64,
+    /// It has no plan, and another summary came after its tests.
+    is_doubtful: bool,
+}
+
+impl Document {
+    fn is_whole(&self) -> bool {
+        self.planned.is_some_and(|planned| self.seen >= planned)
+    }
 }
 
 impl Tap {
     /// Takes a line of output with its indentation: subtests are indented and count in their parent.
     pub(super) fn take(&mut self, line: &str) {
         if let Some((planned, is_skipped)) = plan(line) {
-            if self.open.planned.is_some() {
-                self.end_document();
-            }
-            self.open.planned = Some(planned);
-            self.open.skipped += u64::from(is_skipped);
-            // A plan after the tests is the end.
-            if self.open.seen > 0 || planned == 0 {
-                self.end_document();
-            }
+            self.take_plan(planned, is_skipped);
         } else if let Some(test) = Test::read(line) {
-            let is_whole = self.open.planned.is_some_and(|planned| self.open.seen >= planned);
-            if is_whole || (test.number == 1 && self.open.seen > 0) {
-                self.end_document();
-            }
-            // Without a plan, a line that only looks like a test has any number.
-            if self.open.planned.is_some() || test.number == self.open.seen + 1 {
-                self.open.seen += 1;
-                self.open.failed += u64::from(test.has_failed);
-                self.open.skipped += u64::from(test.is_skipped);
-            }
-        } else if line.starts_with("Bail out!") && (self.open.seen > 0 || self.open.planned.is_some()) {
-            self.open.seen += 1;
-            self.open.failed += 1;
+            self.take_test(&test);
+        } else if let Some(document) = self.open.last_mut().filter(|_| line.starts_with("Bail out!")) {
+            document.seen += 1;
+            document.failed += 1;
         }
+    }
+
+    fn take_plan(&mut self, planned: u64, is_skipped: bool) {
+        if planned == 0 {
+            return self.close(Document { planned: Some(0), skipped: u64::from(is_skipped), ..Document::default() });
+        }
+        // A plan after the tests is the end.
+        self.open.retain(|document| !document.is_doubtful || document.seen == planned);
+        let unplanned = |document: &Document| document.planned.is_none();
+        let fits = |document: &Document| unplanned(document) && document.seen == planned;
+        let place = self.open.iter().rposition(fits).or_else(|| self.open.iter().rposition(unplanned));
+        match place.map(|place| self.open.remove(place)) {
+            Some(document) => self.close(Document { planned: Some(planned), ..document }),
+            None => self.begin(Document { planned: Some(planned), ..Document::default() }),
+        }
+    }
+
+    fn take_test(&mut self, test: &Test) {
+        let is_next = |document: &Document| document.seen + 1 == test.number;
+        let is_planned = |document: &Document| document.planned.is_some();
+        let place = match self.open.iter().rposition(is_next) {
+            // Without a plan, a line that only looks like a test has any number.
+            None if test.number != 1 => self.open.iter().rposition(is_planned),
+            place => place,
+        };
+        let place = match place {
+            Some(place) => place,
+            None if test.number == 1 => {
+                self.begin(Document::default());
+                self.open.len() - 1
+            }
+            None => return,
+        };
+        let document = &mut self.open[place];
+        document.seen += 1;
+        document.failed += u64::from(test.has_failed);
+        document.skipped += u64::from(test.is_skipped);
+        if document.is_whole() {
+            let document = self.open.remove(place);
+            self.close(document);
+        }
+    }
+
+    fn begin(&mut self, document: Document) {
+        if self.open.len() >= MOST_OPEN {
+            let oldest = self.open.remove(0);
+            self.close(oldest);
+        }
+        self.open.push(document);
     }
 
     /// Returns the counts of the documents that have ended, where another summary follows. `is_own`: it sums up documents, also one whose
     /// plan comes last.
     pub(super) fn take_ended(&mut self, is_own: bool) -> Option<Counts> {
-        match self.open.planned {
-            Some(planned) if self.open.seen >= planned => self.end_document(),
-            None if is_own => {
-                self.has_tests |= self.open.seen > 0;
-                self.open = Document::default();
-            }
-            _ => {}
+        for document in self.open.iter_mut().filter(|document| document.planned.is_none()) {
+            document.is_doubtful = true;
+            self.has_tests |= is_own;
         }
+        self.open.retain(|document| !is_own || !document.is_doubtful);
         self.ended.take()
     }
 
     /// Takes the end of the output. Returns the counts of the documents since the last summary; `None` if there was none.
     pub(super) fn end(&mut self) -> Option<Counts> {
-        self.end_document();
+        std::mem::take(&mut self.open).into_iter().for_each(|document| self.close(document));
         self.ended.take()
     }
 
@@ -83,8 +124,8 @@ impl Tap {
         self.has_tests
     }
 
-    fn end_document(&mut self) {
-        let Document { planned, seen, failed, skipped } = std::mem::take(&mut self.open);
+    fn close(&mut self, document: Document) {
+        let Document { planned, seen, failed, skipped, .. } = document;
         self.has_tests |= seen > 0;
         let counts = match planned {
             Some(0) => Counts::default().with_skipped(skipped),
@@ -97,8 +138,8 @@ impl Tap {
                 let missing = planned.saturating_sub(seen);
                 Counts::new(seen.saturating_sub(skipped), failed.saturating_add(missing)).with_skipped(skipped)
             }
-            None if failed == 0 => return,
-            None => Counts::new(0, failed),
+            // Lines that only look like tests have no plan.
+            None => return,
         };
         self.ended = Some(self.ended.unwrap_or_default().plus(counts));
     }
@@ -117,9 +158,10 @@ impl Test {
         let (rest, is_ok) = line.strip_prefix("not ").map_or((line, true), |rest| (rest, false));
         let rest = rest.strip_prefix("ok ")?;
         let (number, text) = rest.split_once(' ').unwrap_or((rest, ""));
-        let directive = text.rsplit_once('#').map_or("", |(_, directive)| directive.trim_start());
-        let is = |word: &str| directive.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(word));
-        let is_skipped = is("skip") || (is("todo") && !is_ok);
+        let mut directives = text.split('#').skip(1).filter_map(|part| part.trim_start().get(..4));
+        // Another `#` may stand before the directive, and in its reason.
+        let directive = directives.find(|word| ["skip", "todo"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_skipped = directive.is_some_and(|word| word.eq_ignore_ascii_case("skip") || !is_ok);
         Some(Self { number: number.parse().ok()?, has_failed: !is_ok && !is_skipped, is_skipped })
     }
 }
@@ -179,8 +221,14 @@ mod tests {
             // bats, and busted.
             ("1..3\nok 1 adds\nnot ok 2 halves\n# (in test file a.bats, line 2)\nok 3 net # skip no net", 2, 1, 1),
             ("ok 1 - s adds\nnot ok 2 - s halves\nok 3 - # SKIP s later\n1..3", 2, 1, 1),
-            // The program ended before its plan.
-            ("ok 1 - a\nnot ok 2 - b", 0, 1, 0),
+            // Two that run at a time.
+            ("1..3\nok 1\n1..2\nok 1\nok 2\nok 2\nok 3", 5, 0, 0),
+            ("1..2\n1..2\nok 1\nok 1\nok 2\nnot ok 2", 4, 1, 0),
+            ("ok 1 a\nok 1 b\nok 2 c\nok 2 d\n1..2\n1..2", 4, 0, 0),
+            // One that ended early, and another one.
+            ("1..3\nok 1\n1..2\nok 1\nok 2", 3, 2, 0),
+            ("1..2\nok 1 - a\nnot ok 2 - later # TODO see issue #12", 1, 0, 1),
+            ("1..1\nnot ok 1 - issue #12", 1, 1, 0),
         ] {
             assert_eq!(read(text).0, Some(Counts::new(ran, failed).with_skipped(skipped)), "{text}");
         }
@@ -194,6 +242,14 @@ mod tests {
         tap.take("ok 2 - b");
         assert_eq!(tap.take_ended(false), Some(Counts::new(2, 0)));
         assert_eq!(tap.end(), None);
+        // What had no plan before it is no document after it, unless the plan is of its tests.
+        for (planned, counts) in [(2, Some(Counts::new(2, 0))), (1, Some(Counts::new(1, 1)))] {
+            let mut tap = Tap::default();
+            tap.take("not ok 1 - x");
+            tap.take_ended(false);
+            [format!("1..{planned}"), "ok 1".to_owned(), "ok 2".to_owned()].iter().for_each(|line| tap.take(line));
+            assert_eq!(tap.end(), counts);
+        }
     }
 
     #[test]
@@ -204,6 +260,7 @@ mod tests {
             "ok then",
             "1..x",
             "not ok 7 - of ten",
+            "ok 1 - a\nnot ok 2 - b\nok 3 - c",
             "  not ok 1 - in a log",
             "Bail out! now",
         ] {

@@ -127,6 +127,13 @@ pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String>
     }
 }
 
+/// The lines of a table of a file in TOML, without those of its own tables.
+fn table<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    let lines = text.lines().map(str::trim).skip_while(|line| *line != name).skip(1);
+    let is_header = |line: &&str| line.starts_with('[') && line.ends_with(']') && !line.contains(['"', '\'']);
+    lines.take_while(|line| !is_header(line)).collect()
+}
+
 struct Project<'f> {
     facts: &'f Facts,
     /// The environment manager that is used, and there.
@@ -148,7 +155,11 @@ impl Project<'_> {
             let pair = line.split_once('=').map(|(key, value)| (key.trim(), value.trim().trim_end_matches(',')));
             pair.is_some_and(|(key, value)| keys.contains(&key) && value != "[]")
         };
-        let has_key = |(file, keys): &(&str, &[&str])| facts.text(file).lines().any(|line| is_named(line, keys));
+        let has_key = |(file, keys): &(&str, &[&str])| {
+            let text = facts.text(file);
+            let lines = if *file == "pyproject.toml" { table(text, "[project]") } else { text.lines().collect() };
+            lines.iter().any(|line| is_named(line, keys))
+        };
         if NAMING.iter().any(has_key) && facts.first(&["pyproject.toml", "setup.py"]).is_some() {
             parts.insert(0, "-e .".to_owned());
         }
@@ -271,5 +282,17 @@ impl Project<'_> {
         managed
             .or_else(|| self.environment.map(|environment| environment.program("python")))
             .or_else(|| ["python3", "python"].into_iter().find(|name| self.facts.has_program(name)).map(Into::into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn a_table_ends_where_another_one_begins() {
+        let text = "[tool.hatch.envs.x]\ndependencies = [\"a\"]\n[project]\nname = \"b\"\ndependencies = [\n]\n\n[tool.x]\nc = 1\n";
+        assert_eq!(table(text, "[project]"), ["name = \"b\"", "dependencies = [", "]", ""]);
+        assert!(table("[tool.x]\ndependencies = 1\n", "[project]").is_empty());
     }
 }

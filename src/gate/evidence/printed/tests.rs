@@ -30,6 +30,8 @@ fn the_summaries_of_the_common_runners_are_counted() {
         ),
         ("All tests passed (5 assertions in 3 test cases)", 3, 0),
         ("test cases: 3 | 2 passed | 1 failed", 3, 1),
+        ("test cases:  3 |  2 passed | 1 failed as expected", 2, 0),
+        ("1 failed, 2 passed in 0.10s\n  a: OK (1.00 seconds)\n  congratulations :) (3.31 seconds)", 3, 0),
         ("[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped", 4, 1),
         (
             "[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1, Time elapsed: 0.1 s -- in a.B\n[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1",
@@ -58,6 +60,40 @@ fn the_summaries_of_the_common_runners_are_counted() {
         let mut printed = Printed::default();
         text.lines().for_each(|line| printed.take(line));
         assert_eq!((printed.ran(), printed.failed()), (Some(ran), failed), "{text}");
+    }
+}
+
+#[test]
+fn what_failed_beside_the_tests_is_counted() {
+    for (text, failed) in [
+        ("***Test Failed*** 1 failures.", 1),
+        ("ℹ pass 3\nℹ fail 0\nℹ cancelled 1", 1),
+        ("# pass 3\n# fail 0\n# cancelled 0", 0),
+        (" Test Files  1 passed (1)\n      Tests  3 passed (3)\n     Errors  1 error", 1),
+        ("Chrome 100.0 (Linux): Executed 3 of 3 (1 FAILED) (0.01 secs / 0.001 secs)", 1),
+        ("Chrome 100.0 (Linux): Executed 3 of 3 SUCCESS (0.01 secs / 0.001 secs)", 0),
+        ("[         7 tests started         ]\n[         1 containers failed     ]", 1),
+    ] {
+        let mut printed = Printed::default();
+        text.lines().for_each(|line| printed.take(line));
+        assert_eq!((printed.failed(), printed.ends_failed()), (failed, failed > 0), "{text}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_failed_tests_is_nothing_beside_the_summary_of_a_runner() {
+    for (text, ran) in [
+        ("3 tests, 2 passed, 1 failed\n  5 passing (10ms)", Some(5)),
+        ("not ok 1 - x\n3 passed in 0.01s", Some(3)),
+        ("not ok 1 - x\ntest result: ok. 3 passed; 0 failed;", Some(3)),
+        ("not ok 1 - x\nℹ tests 3\nℹ pass 3\nℹ fail 0", Some(3)),
+        ("ok 1\nnot ok 2\nok 3", None),
+        ("Total:    12\nPassed:   10\nSkipped:   2", None),
+    ] {
+        let mut printed = Printed::default();
+        text.lines().for_each(|line| printed.take(line));
+        printed.end();
+        assert_eq!((printed.ran(), printed.failed(), printed.ends_failed()), (ran, 0, false), "{text}");
     }
 }
 
@@ -102,6 +138,16 @@ fn the_last_summary_of_a_program_says_whether_tests_failed() {
     for (text, fails) in [
         ("test result: FAILED. 1 passed; 1 failed;\n   Doc-tests a\ntest result: ok. 0 passed; 0 failed;", true),
         ("1 failed in 0.01s\n1 passed in 0.02s", false),
+        ("1 failed, 3 passed in 0.10s\nRunning the failed tests again\n1 passed in 0.02s", false),
+        (
+            "test result: FAILED. 1 passed; 1 failed;\nRunning tests/it.rs (target/debug/deps/it-1f)\ntest result: ok. 1 passed; 0 failed;",
+            true,
+        ),
+        (
+            "test result: FAILED. 1 passed; 1 failed;\nRunning `/a/target/debug/deps/it-1f`\ntest result: ok. 1 passed; 0 failed;",
+            true,
+        ),
+        ("1 failed, 2 passed in 0.10s\n  congratulations :)", false),
         ("1 passed in 0.02s\n1 failed, 1 passed in 0.01s", true),
         ("Ran 7 tests in 0.001s\nFAILED (failures=1)", true),
         ("Ran 1 test in 0.001s\nFAILED (failures=1)\nRan 2 tests in 0.001s\nOK", false),
@@ -195,6 +241,9 @@ fn other_lines_count_nothing() {
         "Fail: 1",
         "Ok: 3",
         "Passed:    3",
+        "Total:    12",
+        "Passed:   10",
+        "Skipped:   2",
         "3 specs to write, 1 failure mode",
         "3 scenarios (see below)",
         "3 tests, 1 passed the review",
