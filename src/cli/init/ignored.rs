@@ -145,7 +145,7 @@ fn holds_secret(text: &[u8]) -> bool {
         value.is_some_and(|value| value.starts_with(|char: char| !char.is_whitespace()))
     };
     let has_value = |word: &&str| text.match_indices(*word).any(|(at, _)| is_valued(&text[at + word.len()..]));
-    text.contains("private key") || VALUED.iter().any(|word| has_value(&word))
+    text.contains("private key") || VALUED.iter().any(has_value)
 }
 
 /// The beginning of a file; `None` where it is none that can be read.
