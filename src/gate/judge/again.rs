@@ -6,6 +6,7 @@ use super::{Record, Sitting};
 use crate::gate::candidate::Candidate;
 use crate::id::TreeId;
 use crate::verdict::{Ruling, StepReport, StepStatus, Verdict, as_judged};
+use std::fs;
 use std::path::Path;
 use std::sync::PoisonError;
 
@@ -40,7 +41,7 @@ impl Sitting<'_> {
         let Some(base) = base else { return Ok(None) };
         let mut record = Record { steps: base.steps.clone(), ..Record::default() };
         for step in &mut record.steps {
-            step.log = self.copy_log(step).await;
+            step.log = self.copy_log(step);
         }
         match self.failed(&record).await {
             Early::Said(said) => {
@@ -53,12 +54,11 @@ impl Sitting<'_> {
     }
 
     /// Copies the log of a step that ran on the base to the logs of this attempt. Returns nothing where it is gone with its run.
-    async fn copy_log(&self, step: &StepReport) -> Option<String> {
+    fn copy_log(&self, step: &StepReport) -> Option<String> {
         let from = Path::new(step.log.as_ref()?);
         let folder = self.logs(&step.lane);
         let to = folder.join(from.file_name()?);
-        tokio::fs::create_dir_all(&folder).await.ok()?;
-        tokio::fs::copy(from, &to).await.ok()?;
+        fs::create_dir_all(&folder).and_then(|()| fs::copy(from, &to)).ok()?;
         to.to_str().map(ToOwned::to_owned)
     }
 
