@@ -31,7 +31,7 @@ pub(super) struct Display {
     doing: String,
     /// The steps of the gate that runs.
     story: Story,
-    /// Whether it was told that the base is judged, before the agent.
+    /// Is true once a line says that the base is judged, before the agent starts.
     has_told_base: bool,
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,

@@ -37,7 +37,7 @@ const SECRETS: [&str; 16] = [
     "service_account",
     "tfvars",
 ];
-/// The same, where they are words of their own.
+/// Words of secrets that count only as whole words.
 const SECRET_WORDS: [&str; 4] = ["token", "tokens", "auth", "htpasswd"];
 /// Words, in small letters, after which a file has the value of a secret.
 const VALUED: [&str; 7] = ["token", "secret", "password", "passwd", "apikey", "api_key", "api-key"];

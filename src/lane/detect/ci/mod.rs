@@ -40,7 +40,7 @@ struct Refusal {
     line: usize,
     text: String,
     why: String,
-    /// It is a part of the CI that was not read, whatever is in it.
+    /// A part of the CI that was not read.
     is_unread: bool,
 }
 
