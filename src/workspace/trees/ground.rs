@@ -3,7 +3,7 @@
 
 use super::TreesFault;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use tempfile::{NamedTempFile, TempDir};
@@ -97,6 +97,20 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesFault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.map_err(TreesFault::io("copy", from)),
     }
+}
+
+/// The checksum at the end of a git index.
+pub(super) type Checksum = [u8; 20];
+
+/// Reads the checksum of an index. Returns `None` if there is no index or it has no checksum.
+pub(super) fn checksum(index: &Path) -> Option<Checksum> {
+    let mut checksum = Checksum::default();
+    let mut read = || -> io::Result<()> {
+        let mut file = File::open(index)?;
+        file.seek(SeekFrom::End(-20))?;
+        file.read_exact(&mut checksum)
+    };
+    (read().is_ok() && checksum != Checksum::default()).then_some(checksum)
 }
 
 /// Whether it begins as an index does and has room for its checksum.

@@ -17,7 +17,7 @@ const CACHES: [&str; 7] =
     ["__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "*.tsbuildinfo", ".eslintcache"];
 
 /// The name of a list of what git ignores.
-const LIST: &str = ".gitignore";
+pub(super) const LIST: &str = ".gitignore";
 
 /// What was found out, once.
 pub(super) struct Frozen {

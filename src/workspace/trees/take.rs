@@ -1,7 +1,8 @@
 //! Takes the workspace as it stands: one `git status` with an index of our own, then only what it found is read.
 
 use super::git::Git;
-use super::ignores::Tracked;
+use super::ground::Checksum;
+use super::ignores::{LIST, Tracked};
 use super::names::{each, listed, spelled};
 use super::{Inner, Oddness, Taken, TreesFault, ground, look, oddity};
 use crate::id::TreeId;
@@ -15,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Paths from which on what they hold is written at once.
 pub(super) const MANY: usize = 100;
+/// Names the ignore rules that the kept index was checked against.
+const CHECKED: &str = "index.checked";
 
 /// What is known between two takes.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(super) struct State {
     pub(super) tracked: Option<Tracked>,
     /// What was odd then.
     pub(super) found: Option<Found>,
+    /// Ignore rules that the index was checked against.
+    rules: Option<Vec<u8>>,
     /// The newest tree, as long as the index is that.
     newest: Option<TreeId>,
     /// The newest tree, also where the index is an older one.
@@ -51,6 +56,19 @@ pub(super) struct Seen {
     /// Repositories inside whose files are not in the index.
     repositories: Vec<String>,
     pub(super) ignored: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Returns true if an ignore file differs from the index.
+    fn changes_rules(&self) -> bool {
+        let mut others = self.changed.iter().chain(&self.gone).chain(&self.ignored);
+        others.any(|path| name_of(path) == LIST)
+    }
+}
+
+/// The text of the file [`CHECKED`].
+fn checked(rules: &[u8], index: Checksum) -> Vec<u8> {
+    [&index, rules].concat()
 }
 
 impl Inner {
@@ -101,8 +119,7 @@ impl Inner {
             Some(found) => found,
             None => self.look_first().await?,
         };
-        // What an earlier run left in the index, and is ignored since, is not the user's.
-        let ask_stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop);
+        let index = ground::checksum(&self.index()); // `git status` rewrites the index
         let asked = state.tracked.take();
         let ask_tracked = async {
             match &asked {
@@ -110,11 +127,19 @@ impl Inner {
                 None => Ok(Vec::new()),
             }
         };
-        let (stale, seen, tracked) = futures_util::join!(ask_stale, self.status(stop), ask_tracked);
-        let tracked: BTreeSet<String> = tracked?.into_iter().collect();
-        let stale: Vec<String> = each(&stale?).map(spelled).filter(|path| !tracked.contains(path)).collect();
-        self.update(&["--force-remove"], &stale, stop).await?;
-        let mut seen = if stale.is_empty() { seen? } else { self.status(stop).await? };
+        let (seen, tracked) = futures_util::join!(self.status(stop), ask_tracked);
+        let (mut seen, tracked): (Seen, BTreeSet<String>) = (seen?, tracked?.into_iter().collect());
+        let rules = self.rules(&tracked);
+        if seen.changes_rules() || !self.is_checked(&rules, index) {
+            // What an earlier run left in the index, and is ignored since, is not the user's.
+            let stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop).await?;
+            let stale: Vec<String> = each(&stale).map(spelled).filter(|path| !tracked.contains(path)).collect();
+            if !stale.is_empty() {
+                self.update(&["--force-remove"], &stale, stop).await?;
+                seen = self.status(stop).await?;
+            }
+        }
+        state.rules = Some(rules);
         let is_there = |path: &&String| self.root.join(native(path)).symlink_metadata().is_ok_and(|it| !it.is_dir());
         seen.changed.extend(tracked.iter().filter(is_there).cloned());
         seen.ignored.retain(|path| !tracked.contains(path));
@@ -127,6 +152,31 @@ impl Inner {
         let text = serde_json::to_vec(&base).map_err(|error| TreesFault::io("write", &self.git_dir)(error.into()))?;
         ground::write(&self.base_file(&base.tree), &text)?;
         Ok(base)
+    }
+
+    fn index(&self) -> PathBuf {
+        self.scratch.path().join("index")
+    }
+
+    /// Returns the ignore rules from outside of the workspace, and the tracked files that are
+    /// exempt from all rules.
+    fn rules(&self, tracked: &BTreeSet<String>) -> Vec<u8> {
+        let mut rules = std::fs::read(self.git_dir.join("info/exclude")).unwrap_or_default();
+        rules.extend(listed(tracked.iter().map(String::as_str)));
+        rules
+    }
+
+    /// Returns true if an earlier run found no file in this index that these rules ignore.
+    fn is_checked(&self, rules: &[u8], index: Option<Checksum>) -> bool {
+        let kept = std::fs::read(self.git_dir.join(CHECKED)).ok();
+        index.zip(kept).is_some_and(|(index, kept)| kept == checked(rules, index))
+    }
+
+    /// Records that the index has no file that the rules ignore.
+    fn keep_checked(&self, state: &State) -> Result<(), TreesFault> {
+        let rules = state.rules.as_ref().filter(|_| !state.has_other_lists);
+        let Some((rules, index)) = rules.zip(ground::checksum(&self.index())) else { return Ok(()) };
+        ground::write(&self.git_dir.join(CHECKED), &checked(rules, index))
     }
 
     fn base_file(&self, base: &TreeId) -> PathBuf {
@@ -246,7 +296,8 @@ impl Inner {
         }
         // What it says of times and places holds for the project's own checkout; a worktree beside it is another one each time.
         if self.git_dir.parent().is_none_or(|kept| !self.root.starts_with(kept)) {
-            ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
+            ground::copy_index(&self.index(), &self.git_dir.join("index"))?;
+            self.keep_checked(state)?;
         }
         state.newest = Some(tree.clone());
         state.last = Some(tree.clone());
@@ -261,7 +312,7 @@ impl Inner {
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesFault> {
         let changes = self.changes(base, tree, stop).await?;
-        state.has_other_lists = changes.iter().any(|change| change.path.rsplit('/').next() == Some(".gitignore"));
+        state.has_other_lists = changes.iter().any(|change| name_of(&change.path) == LIST);
         if !state.has_other_lists {
             return Ok(Vec::new());
         }
@@ -293,6 +344,11 @@ impl Inner {
     }
 }
 
+/// The name at the end of a path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// A path as the system has it.
 pub(super) fn native(path: &str) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&super::names::bytes(path)))
@@ -311,8 +367,8 @@ type LeftOut = Vec<(String, Oddness)>;
 
 /// Those that git opens for what they say, by their names, and that are none that can be opened and read.
 fn blocking(found: &Found) -> impl Iterator<Item = &String> {
-    const READ: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
-    let is_read = |path: &str| READ.contains(&path.rsplit('/').next().unwrap_or(path));
+    const READ: [&str; 3] = [LIST, ".gitattributes", ".gitmodules"];
+    let is_read = |path: &str| READ.contains(&name_of(path));
     found.iter().filter(move |(path, what)| **what == Oddness::Special && is_read(path)).map(|(path, _)| path)
 }
 

@@ -165,6 +165,44 @@ async fn what_a_run_before_took_and_is_ignored_since_is_not_in_the_next_base() {
     let (trees, second) = project.begin().await;
     assert_eq!(project.paths(&trees, &second).await, [".gitignore", "a"]);
     assert_ne!(first, second);
+    // Each of these is a base after one in which nothing was ignored, and says no more than that.
+    for (list, text) in [("big/.gitignore", "*\n"), (".git/info/exclude", "big\n"), (".gitignore", "x\n")] {
+        let project = Project::new(&[("a", "1"), ("big/x", "1")]);
+        project.git("", &["init", "-q", "."]).await;
+        for _ in 0..2 {
+            let (trees, base) = project.begin().await;
+            assert_eq!(project.paths(&trees, &base).await, ["a", "big/x"]);
+        }
+        project.write(list, text);
+        let (trees, base) = project.begin().await;
+        assert!(!project.paths(&trees, &base).await.contains(&"big/x".to_owned()), "{list}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_work_ignores_is_no_longer_in_the_base_of_the_next_run() {
+    let project = Project::new(&[("a", "1"), ("big/x", "1")]);
+    let (trees, base) = project.begin().await;
+    project.write(".gitignore", "big\n");
+    let tree = project.take(&trees).await;
+    assert_eq!(project.paths(&trees, &tree).await, [".gitignore", "a", "big/x"]);
+    assert_ne!(tree, base);
+    let (trees, next) = project.begin().await;
+    assert_eq!(project.paths(&trees, &next).await, [".gitignore", "a"]);
+}
+
+#[tokio::test]
+async fn what_is_tracked_no_more_and_ignored_is_not_in_the_next_base() {
+    let project = Project::new(&[("a", "1"), (".gitignore", "*.log\n"), ("b.log", "1")]);
+    project.commit_all("").await;
+    project.git("", &["add", "-f", "b.log"]).await;
+    for _ in 0..2 {
+        let (trees, base) = project.begin().await;
+        assert_eq!(project.paths(&trees, &base).await, [".gitignore", "a", "b.log"]);
+    }
+    project.git("", &["rm", "-q", "--cached", "b.log"]).await;
+    let (trees, base) = project.begin().await;
+    assert_eq!(project.paths(&trees, &base).await, [".gitignore", "a"]);
 }
 
 #[tokio::test]
