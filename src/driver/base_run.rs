@@ -53,6 +53,9 @@ impl Hands {
         let effect = async move {
             let _ended = ended.drop_guard();
             let known = gate.learn_base(&site, &stop).await;
+            if known.is_ok() {
+                gate.prepare(&site, &stop).await;
+            }
             judged(match known {
                 Ok(failing) => Ok(name_failures(failing)),
                 Err(fault) if fault.is_final() => Err(chain(&fault)),

@@ -273,16 +273,11 @@ impl Gate {
             let paths = site.trees.paths(tree, stop).await?;
             return Ok(self.policy.kept(&paths, !lane.writes));
         }
-        let is_protected = |path: &String| self.policy.rule(path).is_some();
-        let of_base = || async {
-            let paths = site.trees.paths(&self.base, stop).await?;
-            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
-        };
-        let mut protected = self.protected_files.get_or_try_init(of_base).await?.clone();
+        let mut protected = self.protected_of_base(site, stop).await?.clone();
         for change in site.trees.changes(&self.base, tree, stop).await? {
             if change.to_mode == 0 {
                 protected.remove(&change.path);
-            } else if is_protected(&change.path) {
+            } else if self.policy.rule(&change.path).is_some() {
                 protected.insert(change.path);
             }
         }
@@ -290,6 +285,35 @@ impl Gate {
             protected.retain(|path| !base.restless.contains(path));
         }
         Ok(self.policy.pinned(protected))
+    }
+
+    async fn protected_of_base(&self, site: &Site, stop: &CancellationToken) -> Result<&BTreeSet<String>, TreesFault> {
+        let is_protected = |path: &String| self.policy.rule(path).is_some();
+        let find = || async {
+            let paths = site.trees.paths(&self.base, stop).await?;
+            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
+        };
+        self.protected_files.get_or_try_init(find).await
+    }
+
+    /// Returns the checkout of the base, which rooms overlay. Returns `None` without overlays, with
+    /// object ids other than SHA-1, and while another run uses a checkout that must be replaced.
+    async fn checkout(&self, site: &Site, stop: &CancellationToken) -> Result<Option<Arc<Checkout>>, TreesFault> {
+        let has_other_ids = self.repository.as_ref().is_some_and(|repository| !repository.is_sha1());
+        if !site.has_layers || has_other_ids {
+            return Ok(None);
+        }
+        let open = || async { checkouts::kept_or_made(site, &self.base, stop).await.map(|kept| kept.map(Arc::new)) };
+        self.checkout.get_or_try_init(open).await.cloned()
+    }
+
+    /// Prepares the parts that all gate runs share while the agent works, so that the first gate
+    /// run starts sooner. Ignores errors: the gate run tries again and reports them.
+    pub async fn prepare(&self, site: &Site, stop: &CancellationToken) {
+        if self.lanes.iter().any(|lane| lane.room == RoomKind::Clean) && site.has_layers {
+            let _reported_by_the_gate =
+                futures_util::join!(self.checkout(site, stop), self.protected_of_base(site, stop));
+        }
     }
 
     /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.

@@ -1,7 +1,7 @@
 //! A room whose files are a layer over the checkout of its base.
 
 use super::{RoomFault, Wanted};
-use crate::gate::{Site, checkouts};
+use crate::gate::Site;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::process::wall::{Layer, Mounts, View};
@@ -28,8 +28,7 @@ pub(in crate::gate) struct Overlay {
 
 impl Overlay {
     /// Prepares the layer of a room below `over`, with the index of its tree in `index`. `None`
-    /// where the room needs files of its own: without layers, where all of its files get new times,
-    /// where git has to read all of them, or where no layer can lie over the checkout.
+    /// if the room needs its own files: all of them get new times, or there is no checkout.
     pub(super) async fn lay(
         site: &Site,
         wanted: Wanted<'_>,
@@ -37,8 +36,7 @@ impl Overlay {
         index: &Path,
         stop: &CancellationToken,
     ) -> Result<Option<Self>, RoomFault> {
-        let has_other_ids = wanted.gate.repository.as_ref().is_some_and(|repository| !repository.is_sha1());
-        if !site.has_layers || has_other_ids || wanted.has_new_times() {
+        if wanted.has_new_times() {
             return Ok(None);
         }
         let (base, tree) = (wanted.base, wanted.tree);
@@ -46,8 +44,7 @@ impl Overlay {
         if !Checkout::is_enough_for(&changes) {
             return Ok(None);
         }
-        let open = || async { checkouts::kept_or_made(site, base, stop).await.map(|kept| kept.map(Arc::new)) };
-        let Some(checkout) = wanted.gate.checkout.get_or_try_init(open).await?.clone() else { return Ok(None) };
+        let Some(checkout) = wanted.gate.checkout(site, stop).await? else { return Ok(None) };
         let sides = Sides { lower: checkout.files(), upper: over.join("upper") };
         checkout.lay_over(&site.trees, (tree, &changes), &sides.upper, index, stop).await?;
         let (tree, before) = (tree.clone(), BTreeMap::new());
