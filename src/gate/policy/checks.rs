@@ -3,8 +3,9 @@
 use super::Base;
 use super::imports::imported;
 use super::named::{LONGEST, is_script, is_shell, is_source, text, words};
-use super::tests_named::Tests;
+use super::tests_named::{Tests, is_named};
 use crate::gate::names::name_of;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words in the name of a source by which it is a check.
 const CHECKS: [&str; 4] = ["validate", "lint", "spec", "ci"];
@@ -65,13 +66,18 @@ pub(super) fn tries_others(
     tests: &Tests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
-    let Some((folder, text)) = path.rsplit_once('/').map(|(folder, _)| folder).zip(text(path, read)) else {
-        return false;
-    };
+    text(path, read).is_some_and(|text| {
+        text.lines().any(|line| line.starts_with("assert"))
+            && loads_others(path, &text, base)
+            && !is_imported(path, stem(path), base, tests, read)
+    })
+}
+
+/// Returns true if a source lies in a folder and imports sources from outside of this folder.
+fn loads_others(path: &str, text: &str, base: &Base) -> bool {
+    let Some((folder, _)) = path.rsplit_once('/') else { return false };
     let is_other = |other: &String| is_source(other) && !other.starts_with(&format!("{folder}/"));
-    text.lines().any(|line| line.starts_with("assert"))
-        && imported(path, &text, base).iter().any(is_other)
-        && !is_imported(path, stem(path), base, tests, read)
+    imported(path, text, base).iter().any(is_other)
 }
 
 /// The lines of a script that it runs for tests: all of a check, else the rules of targets whose names ask for a check.
@@ -97,9 +103,6 @@ pub(super) fn is_runner(
     let Some((folder, text)) = path.rsplit_once('/').map(|(folder, _)| folder).zip(text(path, read)) else {
         return false;
     };
-    let loads_others = || {
-        imported(path, &text, base).iter().any(|other| is_source(other) && !other.starts_with(&format!("{folder}/")))
-    };
     let without_ending = path.rsplit_once('.').map_or(path, |(plain, _)| plain);
     let is_plain = |word: &&str| {
         let word = word.trim_matches('\\').trim_start_matches("./").trim_end_matches('/');
@@ -107,7 +110,7 @@ pub(super) fn is_runner(
     };
     let named = manifest.matches(path).count() + words(manifest).iter().filter(|word| is_plain(word)).count();
     let is_named_once = named < 2 && !manifest.split(STARTS_SERVER).skip(1).any(|rest| first(rest).contains(path));
-    let tries = imports(&text).any(|name| FRAMEWORKS.contains(&name)) || loads_others();
+    let tries = imports(&text).any(|name| FRAMEWORKS.contains(&name)) || loads_others(path, &text, base);
     is_named_once && tries && !is_imported(path, stem(path), base, tests, read)
 }
 
@@ -140,7 +143,10 @@ pub(super) fn is_asked_to_check(word: &str) -> bool {
     PARTS.iter().any(|part| word.starts_with(part)) || CHECKS.contains(&word.as_str())
 }
 
-/// Whether a source of the base that is no test imports a file, by the stem of its name.
+/// The sources that import a file, by each name that they import it by.
+pub(super) type Importers = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns true if a source of the base that is no test imports a file, by the stem of its name.
 fn is_imported(
     path: &str,
     stem: &str,
@@ -148,14 +154,20 @@ fn is_imported(
     tests: &Tests,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
-    let others =
-        base.0.iter().filter(|other| *other != path && is_source(other) && !tests.fit(other)).take(MOST_SOURCES);
-    let names_it = |other: &String| {
-        let text = read(other).filter(|bytes| bytes.len() <= LONGEST);
-        let is_it = |name: &str| name.rsplit(['/', '.', ':']).any(|part| part == stem);
-        text.is_some_and(|text| imports(&String::from_utf8_lossy(&text)).any(is_it))
-    };
-    others.into_iter().any(names_it)
+    let mut importers = base.1.get_or_init(|| importers(base, read)).get(stem).into_iter().flatten();
+    importers.any(|other| other != path && !tests.fit(other))
+}
+
+/// Reads the imports of all sources whose names are not those of tests, [`MOST_SOURCES`] at most.
+fn importers(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Importers {
+    let mut found = Importers::new();
+    for path in base.0.iter().filter(|path| is_source(path) && !is_named(path)).take(MOST_SOURCES) {
+        let text = text(path, read).unwrap_or_default();
+        for part in imports(&text).flat_map(|name| name.rsplit(['/', '.', ':'])).filter(|part| !part.is_empty()) {
+            found.entry(part.to_owned()).or_default().insert(path.clone());
+        }
+    }
+    found
 }
 
 /// What lines of a source import, for the languages of scripts.

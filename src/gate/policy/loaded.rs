@@ -2,6 +2,7 @@
 
 use super::Base;
 use super::ecosystems::TESTS;
+use super::imports;
 use super::named::{self, inside};
 use super::shadows::is_pytest_file;
 use crate::lane::Lane;
@@ -204,7 +205,7 @@ fn aliases(text: &str) -> Vec<&str> {
 }
 
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().flat_map(|line| line.split(['"', '\'', '`']).skip(1).step_by(2))
+    text.lines().flat_map(imports::quoted)
 }
 
 /// The files of the base that a name may mean, seen from a folder or the root: a path, or a module of Python.

@@ -38,7 +38,7 @@ use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
 pub(super) use calls::rules_of_git;
 pub use change::{Change, ChangeKind, Side};
-use checks::is_run_as_check;
+use checks::{Importers, is_run_as_check};
 use declares::Declared;
 use ecosystems::{GIT_READS, READS, SHADOWED, TEST, TESTS};
 use loaded_by_tests::Helpers;
@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shadows::Shadows;
 use stand_ins::StandIns;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
 use tests_named::Tests;
@@ -105,9 +106,14 @@ pub struct Frozen {
 }
 
 /// The files of the base.
-pub(super) struct Base(BTreeSet<String>);
+#[derive(Default)]
+pub(super) struct Base(BTreeSet<String>, OnceCell<Importers>);
 
 impl Base {
+    fn new(paths: impl IntoIterator<Item = String>) -> Self {
+        Self(paths.into_iter().collect(), OnceCell::new())
+    }
+
     fn has(&self, path: &str) -> bool {
         self.0.contains(path)
     }
@@ -131,7 +137,7 @@ impl Policy {
         allow_edit: &[String],
         read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
     ) -> Result<Self, PatternError> {
-        let base = Base(base.into_iter().collect());
+        let base = Base::new(base);
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };

@@ -4,7 +4,7 @@ use super::Base;
 use super::named::{RUNNERS, inside, text, words};
 use crate::gate::names::name_of;
 use crate::lane::Lane;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Programs with the files, in any folder, that they take commands from.
 const READ_BY: &[(&[&str], &[&str])] = &[
@@ -32,24 +32,32 @@ const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".c
 const MOST: usize = 500;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
-/// The files of a base by their names, and by the paths that commands may give them.
+/// The files of a base to which commands may lead.
 struct Places<'b> {
     base: &'b Base,
-    by_name: HashMap<&'b str, Vec<&'b String>>,
-    by_path: HashMap<&'b str, Vec<&'b String>>,
+    /// Files from which programs take commands, by name.
+    read: HashMap<&'b str, Vec<&'b String>>,
 }
 
 impl<'b> Places<'b> {
     fn of(base: &'b Base) -> Self {
-        let mut places = Self { base, by_name: HashMap::new(), by_path: HashMap::new() };
-        for path in base.0.iter().filter(|path| !path.contains("node_modules/")) {
-            places.by_name.entry(name_of(path)).or_default().push(path);
-            for plain in ENDINGS.iter().filter_map(|ending| path.strip_suffix(ending)) {
-                places.by_path.entry(plain).or_default().push(path);
-            }
+        let names: HashSet<&str> = READ_BY.iter().flat_map(|(_, files)| *files).copied().collect();
+        let mut read: HashMap<&str, Vec<&String>> = HashMap::new();
+        for path in base.0.iter().filter(|path| names.contains(name_of(path)) && !is_installed(path)) {
+            read.entry(name_of(path)).or_default().push(path);
         }
-        places
+        Self { base, read }
     }
+
+    /// Returns the files that a command may mean by a path.
+    fn at(&self, path: &str) -> impl Iterator<Item = String> {
+        let files = ENDINGS.iter().map(move |ending| format!("{path}{ending}"));
+        files.filter(|path| self.base.has(path) && !is_installed(path))
+    }
+}
+
+fn is_installed(path: &str) -> bool {
+    path.contains("node_modules/")
 }
 
 /// The files that commands reach.
@@ -103,14 +111,13 @@ fn run_by(text: &str, folder: &str, places: &Places<'_>) -> BTreeSet<String> {
             words(command).into_iter().map(|word| word.trim_start_matches(['@', '-', '+'])).collect();
         let programs: Vec<&str> = words.iter().map(|word| name_of(word)).collect();
         let read = READ_BY.iter().filter(|(names, _)| names.iter().any(|name| programs.contains(name)));
-        let files = read.flat_map(|(_, files)| *files).filter_map(|file| places.by_name.get(file));
+        let files = read.flat_map(|(_, files)| *files).filter_map(|file| places.read.get(file));
         found.extend(files.flatten().map(|path| (*path).clone()));
         for (number, word) in words.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
             let is_run = number == 0 || programs[..number].iter().any(|name| RUNNERS.contains(name));
             for place in folders.iter().filter(|_| is_run).filter_map(|folder| inside(folder, word)) {
                 let module = place.replace('.', "/");
-                let files = [&place, &module].into_iter().filter_map(|place| places.by_path.get(place.as_str()));
-                found.extend(files.flatten().map(|path| (*path).clone()));
+                found.extend([&place, &module].into_iter().flat_map(|place| places.at(place)));
                 found.extend(programs_in(&programs, &place, places.base));
             }
         }

@@ -186,7 +186,7 @@ mod tests {
             let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];
             let mut files = files.clone();
             files.insert(path, text);
-            let base = Base(files.keys().map(|path| (*path).to_owned()).collect());
+            let base = Base::new(files.keys().map(|path| (*path).to_owned()));
             let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
             find(&lanes, &base, &Tests::default(), &mut read).into_iter().collect::<Vec<_>>().join(" ")
         };
