@@ -5,8 +5,9 @@ use super::base::{self, BaseFault, Caches};
 use super::canary::Seen;
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, NO_TESTS};
+use super::planted::{self, EITHER};
 use super::sentry::Sentry;
-use super::{Gate, Site, planted};
+use super::{Gate, Site};
 use crate::lane::{Flaky, Lane};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::verdict::StepStatus;
@@ -118,8 +119,11 @@ impl Entered<'_> {
         let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
         let sight = run.sight(logs).await?;
         match sight.share(None) {
-            Seen::None => doubts.push("it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run".to_owned()),
-            Seen::Some => doubts.push(format!("it did not see all of the failing tests that were planted (missed: {})", sight.missed(None).join("; "))),
+            Seen::None => doubts.push(format!("it did not see a failing test that was planted: {EITHER}")),
+            Seen::Some => {
+                let missed = sight.missed(None).join("; ");
+                doubts.push(format!("it did not see all of the failing tests that were planted (missed: {missed})"));
+            }
             Seen::All => {}
         }
         Ok(doubts)

@@ -16,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
+/// The reason why a lane may see no planted failure.
+pub(super) const EITHER: &str =
+    "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
+
 /// The largest file that is read to find a place for a canary, in bytes.
 const READ: u64 = 1024 * 1024;
 /// The most rooms in which failures are planted where nothing is known of the base.

@@ -3,7 +3,7 @@
 use super::{Early, Record, Sitting};
 use crate::gate::base::{Base, BaseFault};
 use crate::gate::canary::Seen;
-use crate::gate::planted::{CanaryRun, Ready};
+use crate::gate::planted::{CanaryRun, EITHER, Ready};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::verdict::Ruling;
@@ -11,7 +11,6 @@ use crate::verdict::Ruling;
 /// The most planted failures that are named.
 const NAMED: usize = 5;
 const SILENCED: &str = "its tests are silenced";
-const EITHER: &str = "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
 
 impl Sitting<'_> {
     /// A lane that is asked what it sees of failures planted in a tree.
