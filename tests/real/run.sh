@@ -13,6 +13,7 @@
 #
 # FLEDGE is the program; REAL_FROM is where repositories are cloned from, or `registries` for the packages that projects with a `package`
 # have in crates.io, PyPI or the Go proxy; REAL_DIR keeps clones, logs and results.
+# REAL_WALL=landlock hides bubblewrap from fledge; REAL_ROOM=in-place has the gate judge in the workspace itself.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 FLEDGE=$(realpath "${FLEDGE:-$here/../../target/release/fledge}")
@@ -29,6 +30,12 @@ fi
 mkdir -p "$work/results"
 exec 9>"$work/lock"
 flock -n 9 || { echo "error: another run.sh works in $work"; exit 2; }
+
+if [ "${REAL_WALL:-}" = landlock ]; then
+    printf '#!/bin/sh\nexec unshare -rm sh -c '\''mount --bind /dev/null "$(command -v bwrap)" && exec "$@"'\'' sh %q "$@"\n' "$FLEDGE" >"$work/fledge"
+    chmod +x "$work/fledge"
+    FLEDGE=$work/fledge
+fi
 
 # Runs a command. $took is its time in tenths of a second, $said its output.
 seconds() {
@@ -173,6 +180,7 @@ row() {
     by_hand check || { blame "its own check fails"; finish; return; }
     [ -z "$(changed)" ] || blame "row" "install or check leaves $(changed | head -2 | tr '\n' ' ')"
     seconds "$FLEDGE" init || blame init
+    [ -z "${REAL_ROOM:-}" ] || sed -i "1i room: $REAL_ROOM" lanes/verify.yaml
     git add -A >>"$log" 2>&1 && git commit -qm lanes >>"$log" 2>&1
     by_hand check || blame "its own check, again"
     cells+=("$(in_seconds $took)")
@@ -213,7 +221,7 @@ main() {
         rows+=("$told")
     done
     echo "$held of $all hold"
-    if [ $# -eq 0 ] && [ "$from" != registries ]; then
+    if [ $# -eq 0 ] && [ "$from" != registries ] && [ -z "${REAL_WALL:-}${REAL_ROOM:-}" ]; then
         {
             printf '# fledge on real projects\n\nPrinted by `tests/real/run.sh`, which says what it does; nothing is configured by hand. %s of %s hold.\n' "$held" "$all"
             printf '"Gate" and "check" are the times of fledge'"'"'s gate and of the project'"'"'s own check on the same honest work.\n\n'
