@@ -353,6 +353,8 @@ impl Inner {
 }
 
 #[cfg(test)]
+mod ignore_tests;
+#[cfg(test)]
 mod odd_tests;
 #[cfg(test)]
 mod room_tests;
