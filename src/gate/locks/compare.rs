@@ -158,7 +158,9 @@ impl<'c> Comparison<'c> {
             Format::Composer => {
                 named.iter().any(|known| known.urls.iter().any(|known| repository(known) == repository(url)))
             }
-            Format::Cargo | Format::Poetry | Format::Requirements | Format::GoSum | Format::Bundler => true,
+            Format::Cargo | Format::Poetry | Format::Requirements | Format::GoSum | Format::Bundler | Format::Pub => {
+                true
+            }
         };
         let had_own = named.iter().any(|known| known.urls.iter().all(|url| is_own(&url)));
         let other = entry.urls.iter().find(|url| !is_own(url)).filter(|_| had_own)?;

@@ -45,8 +45,8 @@ const GRADLE: &[&[&str]] = &[&["maven", "ivy", "uri(", "url"], &["://"]];
 /// Blocks of Gradle that describe what is published. An address in one is no place of packages.
 const DESCRIBES: [&str; 8] =
     ["pom", "scm", "license", "licenses", "developer", "organization", "issueManagement", "ciManagement"];
-/// Sections of a `pubspec.yaml`, and of its lock file, with packages.
-const OF_PUB: [&str; 5] = ["dependencies", "dev_dependencies", "dependency_overrides", "packages", "<<"];
+/// Sections of a `pubspec.yaml` with packages.
+const OF_PUB: [&str; 4] = ["dependencies", "dev_dependencies", "dependency_overrides", "<<"];
 
 /// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
@@ -55,13 +55,7 @@ pub(in crate::gate) fn is_manifest(path: &str) -> bool {
         || is_of_conda(name)
         || matches!(
             name,
-            "Gemfile"
-                | "composer.json"
-                | "go.mod"
-                | "pom.xml"
-                | "pubspec.yaml"
-                | "pubspec.lock"
-                | "pubspec_overrides.yaml"
+            "Gemfile" | "composer.json" | "go.mod" | "pom.xml" | "pubspec.yaml" | "pubspec_overrides.yaml"
         )
 }
 
@@ -83,6 +77,7 @@ pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
         Ecosystem::Go => &["go.mod", "go.work"],
         Ecosystem::Ruby => &["Gemfile"],
         Ecosystem::Php => &["composer.json"],
+        Ecosystem::Dart => &["pubspec.yaml"],
     };
     let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
     names.contains(&name_of(path)) && folder(path) == folder(lock)
@@ -128,7 +123,7 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
             let urls = blocks.filter_map(|block| elements(block, "url").next()?.split('<').next());
             urls.map(|url| url.trim().to_owned()).collect()
         }
-        "pubspec.yaml" | "pubspec.lock" | "pubspec_overrides.yaml" => pub_places(&content),
+        "pubspec.yaml" | "pubspec_overrides.yaml" => pub_places(&content),
         name if is_of_conda(name) => conda_places(path, &content),
         name => {
             let words = by_line(name).unwrap_or_default();

@@ -7,6 +7,7 @@ mod json_locks;
 mod line_locks;
 mod manifests;
 mod pnpm;
+mod pubspec;
 mod registries;
 mod toml_locks;
 mod yarn;
@@ -35,6 +36,7 @@ pub(super) enum Format {
     GoSum,
     Bundler,
     Composer,
+    Pub,
 }
 
 /// A group of package managers that share registries.
@@ -46,6 +48,7 @@ pub(super) enum Ecosystem {
     Go,
     Ruby,
     Php,
+    Dart,
 }
 
 /// The source of a package.
@@ -120,6 +123,7 @@ impl Format {
             "go.sum" | "go.work.sum" => Self::GoSum,
             "Gemfile.lock" => Self::Bundler,
             "composer.lock" => Self::Composer,
+            "pubspec.lock" => Self::Pub,
             _ if is_list && has_ending => Self::Requirements,
             _ => return None,
         })
@@ -133,6 +137,7 @@ impl Format {
             Self::GoSum => Ecosystem::Go,
             Self::Bundler => Ecosystem::Ruby,
             Self::Composer => Ecosystem::Php,
+            Self::Pub => Ecosystem::Dart,
         }
     }
 
@@ -154,6 +159,7 @@ impl Format {
             Self::GoSum => line_locks::go_sum(text)?,
             Self::Bundler => line_locks::bundler(text)?,
             Self::Composer => json_locks::composer(text)?,
+            Self::Pub => pubspec::entries(text)?,
         };
         Ok(Lock { entries, ..Lock::default() })
     }

@@ -69,6 +69,7 @@ fn public(ecosystem: Ecosystem) -> &'static [&'static str] {
         Ecosystem::Python => &["pypi.org"],
         Ecosystem::Rust => &["crates.io"],
         Ecosystem::Go => &[],
+        Ecosystem::Dart => &["pub.dev"],
         Ecosystem::Ruby => &["rubygems.org"],
         Ecosystem::Php => &[
             "api.github.com",
@@ -145,6 +146,7 @@ pub(super) fn host(url: &str) -> String {
         "registry.yarnpkg.com" => "registry.npmjs.org",
         "files.pythonhosted.org" | "pypi.python.org" => "pypi.org",
         "index.rubygems.org" => "rubygems.org",
+        "pub.dartlang.org" => "pub.dev",
         other => other,
     };
     format!("{plain}{one}")

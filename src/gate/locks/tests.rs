@@ -154,6 +154,20 @@ const CASES: &[Case] = &[
             r#""1.1","dist":{"type":"zip","url":"https://api.github.com/repos/evil/b"#,
         ],
     },
+    Case {
+        path: "pubspec.lock",
+        base: "packages:\n  http:\n    dependency: \"direct main\"\n    description:\n      name: http\n      sha256: aa\n      url: \"https://pub.dev\"\n    source: hosted\n    version: \"1.1.0\"\n  own:\n    description: { path: \"own\", relative: true }\n    source: path\n    version: \"0.1.0\"\n",
+        honest: [
+            "  own:",
+            "  path:\n    description: { name: path, sha256: bb, url: \"https://pub.dartlang.org\" }\n    source: hosted\n    version: \"1.9.0\"\n  own:",
+        ],
+        moved: ["https://pub.dev", "https://evil.example"],
+        dropped: ["      sha256: aa\n", ""],
+        foreign: [
+            END,
+            "  evil:\n    description: { path: \".\", resolved-ref: \"0123\", url: \"https://evil.example/e.git\" }\n    source: git\n    version: \"1.0.0\"\n",
+        ],
+    },
 ];
 
 fn changed(base: &str, [from, to]: [&str; 2]) -> String {
@@ -200,6 +214,34 @@ fn entries_of_every_format_keep_their_place_and_their_checksum() {
                 line.replace("and 1", &format!("and {count}"))
             })
         );
+    }
+}
+
+#[test]
+fn a_package_of_dart_stays_the_one_that_it_was() {
+    let case = CASES.iter().find(|case| case.path == "pubspec.lock").unwrap();
+    let told = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
+    for (change, wanted) in [
+        (["sha256: aa", "sha256: bb"], Some("its checksum was aa, and is bb now")),
+        (["name: http", "name: evil"], Some("it is the package `evil` now, and was not at the base")),
+        (["source: hosted", "source: git"], Some("it came from a registry, and comes from https://pub.dev# now")),
+        (
+            ["path: \"own\"", "path: \"../../own\""],
+            Some("it came from the folder `own`, and comes from the folder `../../own` now"),
+        ),
+        (["packages:\n", "- packages:\n"], Some("cannot be parsed")),
+        (
+            [
+                "aa\n      url: \"https://pub.dev\"\n    source: hosted\n    version: \"1.1.0\"",
+                "bb\n      url: \"https://pub.dev\"\n    source: hosted\n    version: \"1.2.0\"",
+            ],
+            None,
+        ),
+        (["path: \"own\"", "path: \"packages/own\""], None),
+    ] {
+        let rules = told(change);
+        assert_eq!(rules.len(), usize::from(wanted.is_some()), "{change:?}: {rules:?}");
+        assert!(rules.concat().contains(wanted.unwrap_or_default()), "{rules:?}");
     }
 }
 

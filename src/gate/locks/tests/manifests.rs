@@ -40,7 +40,6 @@ fn manifests_that_no_section_judges_name_no_new_place() {
             "  http: ^1.0.0\nhomepage: https://a.example\n",
             "  e: { git: 'x' }\n",
         ),
-        ("pubspec.lock", "packages:\n  a:\n", "    version: \"1.0.1\"\n", "      url: \"https://evil.example\"\n"),
         (
             "environment.yml",
             "channels: [conda-forge]\ndependencies:\n",

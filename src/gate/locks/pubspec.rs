@@ -1,0 +1,37 @@
+//! `pubspec.lock` of Dart.
+
+use super::json_locks::{table, text};
+use super::registries::host;
+use super::{Entry, Source};
+use serde_json::Value;
+
+/// The entries of the lock file.
+pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
+    let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
+    if !lock.is_object() {
+        return Err("the lock file is not a YAML mapping".into());
+    }
+    Ok(table(&lock, "packages").map(|(name, value)| package(name, value)).collect())
+}
+
+fn package(name: &str, value: &Value) -> Entry {
+    let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+    let Some(description) = value.get("description") else { return entry };
+    let (url, path) = (text(description, "url"), text(description, "path").unwrap_or_default());
+    match text(value, "source") {
+        Some("git") => {
+            let revision = text(description, "resolved-ref").unwrap_or_default();
+            entry.source = Source::Address(format!("{}#{revision} {path}", url.unwrap_or_default()).trim().to_owned());
+        }
+        Some("path") => entry.source = Source::Path(path.to_owned()),
+        _ => {
+            entry.alias = text(description, "name").filter(|own| *own != name).map(ToOwned::to_owned);
+            if let Some(url) = url {
+                entry.places.insert(host(url));
+                entry.urls.insert(url.to_owned());
+            }
+            entry.checksums.extend(text(description, "sha256").filter(|sum| !sum.is_empty()).map(ToOwned::to_owned));
+        }
+    }
+    entry
+}
