@@ -37,6 +37,7 @@ pub use rights::{Unwritable, unwritable};
 pub use search_path::{find_program, outside, with_path_outside};
 pub use signals::unblock_signals;
 pub use text::{clean, is_invisible, shorten, visible};
+pub use tmpfs::is_in_memory;
 pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;

@@ -4,7 +4,17 @@ use super::census;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::LazyLock;
+
+/// The numbers of file systems that keep their files in memory: tmpfs and ramfs (statfs(2)).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Returns whether a folder is on a file system that keeps its files in memory.
+pub fn is_in_memory(folder: &Path) -> bool {
+    let number = rustix::fs::statfs(folder).map_or(0, |about| u64::try_from(about.f_type).unwrap_or(0));
+    IN_MEMORY.contains(&(number & 0xffff_ffff))
+}
 
 /// True if fledge itself runs behind bubblewrap, as the host of tools does. Then the file systems
 /// that it sees are those of its programs.

@@ -98,6 +98,31 @@ fn nothing_of_what_homes_and_temporary_folders_held_is_left_behind_landlock() {
     assert!(left.is_empty(), "{left:?}: {said}");
 }
 
+/// Leaves a file open for what is started after it.
+const LEFT_OPEN: &str = "exec 9>../left";
+/// A lane with a step that fails if it can write there.
+const CLOSED: &str =
+    "steps: [{ name: closed, run: 'test ! -e /proc/self/fd/9 && if (echo x >&9) 2>/dev/null; then exit 1; fi' }]";
+
+#[test]
+fn what_was_left_open_for_fledge_is_closed_behind_the_sandbox() {
+    let leaves = format!("{LEFT_OPEN}; exec \"$@\"");
+    let place = Fledge::new().lane("verify", CLOSED).args(&["lanes", "run", "verify", "--clean"]);
+    place.under(&["sh", "-c", &leaves, "sh"]).run().must_exit(0);
+    let Some((folder, said)) = behind_landlock(LEFT_OPEN, CLOSED) else { return };
+    assert_eq!(std::fs::read(folder.path().join("left")).unwrap(), b"", "{said}");
+}
+
+#[test]
+fn temporary_files_behind_landlock_are_on_a_disk_where_there_is_one() {
+    let kind = std::process::Command::new("stat").args(["-f", "-c", "%T", "/var/tmp"]).output();
+    if kind.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == "tmpfs") {
+        return Need::Landlock.lacks("`/var/tmp` is in memory");
+    }
+    let lane = "steps: [{ name: kind, run: 'if stat -f -c %T $TMPDIR $HOME | grep tmpfs; then exit 1; fi; echo x > $TMPDIR/x' }]";
+    behind_landlock("mount -t tmpfs none ../tmp || exit 99", lane);
+}
+
 #[test]
 fn a_room_behind_landlock_has_copies_of_what_is_installed() {
     let files = "mkdir -p node_modules/a; echo {} >package.json; echo node_modules >.gitignore; echo 'echo x >node_modules/b' >node_modules/a/run";

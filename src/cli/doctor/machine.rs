@@ -35,7 +35,7 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     let mut found = repository::look(root, path, &hand).await;
     let state_dir = environment.state_dir().unwrap_or_default();
     found.push(sandbox((root, &state_dir), set.sandbox, environment.program(), &process::outside(path, root)).await);
-    found.push(limits(set.limits, set.sandbox));
+    found.push(limits(set.limits, set.sandbox, &[root, &state_dir]));
     found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(project(root));
     found.extend(match environment.state_dir() {
@@ -128,19 +128,24 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
         return Found::problem("sandbox", format!("none{who}: {tried}"), mend);
     }
     let second = Wall::raise(WallChoice::Auto, helper, path).await;
-    match second.and_then(|wall| wall.stands_outside(root).map(|()| wall.kind())) {
-        Ok(WallKind::Landlock) => {
+    match second.and_then(|wall| wall.stands_outside(root).map(|()| wall)) {
+        Ok(wall) if wall.kind() == WallKind::Landlock => {
             // One stands: to run without is no advice.
             let mend = mend.trim_end_matches(WITHOUT);
-            Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}"), mend)
+            let files = if wall.keeps_files_in_memory() {
+                ", and temporary files are in memory (tmpfs), without a bound"
+            } else {
+                ""
+            };
+            Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"), mend)
         }
-        Ok(kind @ (WallKind::Bubblewrap | WallKind::Off)) => Found::good("sandbox", format!("{}{who}", kind.name())),
+        Ok(wall) => Found::good("sandbox", format!("{}{who}", wall.kind().name())),
         Err(none) => Found::problem("sandbox", format!("none{who}: {none}"), none.mend),
     }
 }
 
 /// What a call or a step may use up, and who sees to that.
-fn limits(limits: WallLimits, choice: WallChoice) -> Found {
+fn limits(limits: WallLimits, choice: WallChoice, written: &[&Path]) -> Found {
     let count = limits.processes.map_or("any number of".into(), |count| count.to_string());
     let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
     let kernel = match choice {
@@ -150,8 +155,15 @@ fn limits(limits: WallLimits, choice: WallChoice) -> Found {
         }
         WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
     };
+    let in_memory =
+        |folder: &&Path| folder.ancestors().find(|folder| folder.exists()).is_some_and(process::is_in_memory);
+    let files = if written.iter().any(in_memory) {
+        "; files of the project or of rooms are in memory (tmpfs), and not counted"
+    } else {
+        ""
+    };
     let says = format!(
-        "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used"
+        "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used{files}"
     );
     Found::good("limits", says)
 }

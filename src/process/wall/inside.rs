@@ -86,6 +86,7 @@ impl InsideFault {
 /// Becomes a program behind a fence, which is JSON. Comes back only when that fails. For a process with one thread.
 #[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
 pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> InsideFault {
+    close_inherited();
     let fenced = serde_json::from_str::<Fence>(fence).map_err(InsideFault::from).and_then(|fence| fence.put_up());
     match fenced {
         Err(fault) => fault,
@@ -132,6 +133,23 @@ impl Fence {
     #[cfg(not(target_os = "linux"))]
     fn forbid(&self) -> Result<(), InsideFault> {
         Err(InsideFault::Refused("there is no wall on this system".into()))
+    }
+}
+
+/// Closes what whoever started fledge has left open: files and pipes that no program behind the wall is to reach, and by which it
+/// could know who that was.
+fn close_inherited() {
+    let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        #[cfg(target_os = "linux")]
+        let _the_list_itself_is_closed = nix::unistd::close(descriptor);
+        #[cfg(not(target_os = "linux"))]
+        let _ = descriptor;
     }
 }
 

@@ -217,6 +217,14 @@ impl Wall {
         }
     }
 
+    /// Returns whether homes and temporary files behind the wall are in memory, and not counted as such.
+    pub fn keeps_files_in_memory(&self) -> bool {
+        match &self.0 {
+            Build::Landlock { scratch, .. } => process::is_in_memory(scratch.folder.path()),
+            Build::Bubblewrap { .. } | Build::Off => false,
+        }
+    }
+
     /// What has to stand in the workspace for walls with these holes: to be asked for before the first program is started, and dropped after
     /// the last. Another run in the same workspace keeps what it needs.
     pub fn placeholders(&self, holes: &Holes) -> Placeholders {

@@ -2,15 +2,19 @@
 
 use super::bubblewrap::{Bubblewrap, USERS};
 use super::{Build, Holes, Scratch, Wall, WallChoice};
-use crate::process::{self, End, Ended, Invocation, Variables};
+use crate::process::{self, End, Ended, Invocation, Variables, is_in_memory};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The longest that a trial may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Where temporary files are kept on a disk.
+const ON_DISK: &str = "/var/tmp";
 /// Where bubblewrap is looked for before the search path.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
@@ -105,9 +109,21 @@ pub(super) async fn landlock(helper: &Path, path: &str) -> Result<Wall, String> 
 
 /// A wall by Landlock, with folders of its own.
 fn untried(helper: &Path) -> Result<Wall, String> {
-    let folder = tempfile::Builder::new().prefix("fledge-").tempdir().map_err(|error| error.to_string())?;
+    let folder = scratch().map_err(|error| error.to_string())?;
     let scratch = Arc::new(Scratch { folder, count: AtomicU64::new(0) });
     Ok(Wall(Build::Landlock { helper: helper.into(), scratch }))
+}
+
+/// A new folder for homes and temporary files. It is on a disk if there is one: of files in memory, all programs of the machine
+/// see the same file system there, so what one of them holds cannot be told.
+fn scratch() -> io::Result<TempDir> {
+    let (mut builder, prefix) = (tempfile::Builder::new(), "fledge-");
+    let folder = builder.prefix(prefix).tempdir()?;
+    if !is_in_memory(folder.path()) {
+        return Ok(folder);
+    }
+    let on_disk = builder.prefix(prefix).tempdir_in(ON_DISK).ok().filter(|folder| !is_in_memory(folder.path()));
+    Ok(on_disk.unwrap_or(folder))
 }
 
 /// Starts a program behind the wall.
