@@ -1,5 +1,6 @@
 //! What the agent has left: its tree, and what of it is against the rules.
 
+use super::names::joined;
 use super::policy::{Change, ChangeKind, Policy, Side};
 use super::unfetched::Added;
 use super::{Gate, Site, inside, install, locks};
@@ -172,8 +173,33 @@ async fn tests_inside(
         let is_new = change.from_mode == 0;
         after.extend(text(site, tree, path, stop).await?.map(|text| inside::Source { path, text, is_new }));
     }
+    let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
+    let packages = packages_of(gate, site, &new, stop).await?;
     let told = |path: &str| format!("{path} changed: tests inside of it, or what they use, are other ones than before");
-    Ok(inside::changed(&before, &after).into_iter().map(told).collect())
+    Ok(inside::changed(&before, &after, &packages).into_iter().map(told).collect())
+}
+
+/// The folders of cargo's packages in the base that are above these files and find their tests and programs by themselves.
+async fn packages_of(
+    gate: &Gate,
+    site: &Site,
+    files: &[&str],
+    stop: &CancellationToken,
+) -> Result<BTreeSet<String>, TreesFault> {
+    let mut found = BTreeSet::new();
+    for folder in gate.policy.cargo_packages() {
+        let is_above =
+            |file: &&str| folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        if !files.iter().any(is_above) {
+            continue;
+        }
+        let manifest = text(site, gate.base(), &joined(folder, "Cargo.toml"), stop).await?.unwrap_or_default();
+        // A workspace without a package of its own has no tests.
+        if manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key)) {
+            found.insert(folder.to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// A file of source, where it is one that is not too large.

@@ -23,10 +23,15 @@ pub(super) struct Source<'p> {
 }
 
 /// The files of the base in which a test was that is in none of the files now, or is another one. A test that was only moved is found in one of
-/// `after`. A new file in which no module is declared to be is not built, so what is in it does not count.
-pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>]) -> Vec<&'b str> {
+/// `after`. A new file that no module declares is not built, so what is in it does not count, unless it lies where cargo finds tests and
+/// programs of `packages`, the folders of those that do not say otherwise.
+pub(super) fn changed<'b>(
+    before: &[(&'b str, String)],
+    after: &[Source<'_>],
+    packages: &BTreeSet<String>,
+) -> Vec<&'b str> {
     let mut now = Found::default();
-    built(after).into_iter().for_each(|source| now.look_into(&source.text));
+    built(after, packages).into_iter().for_each(|source| now.look_into(&source.text));
     let is_other = |text: &str| {
         let mut was = Found::default();
         was.look_into(text);
@@ -36,8 +41,8 @@ pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>]) ->
 }
 
 /// The sources that are built: those that the base had, those that cargo finds as tests or programs by their folder, and what these declare.
-fn built<'s, 'p>(sources: &'s [Source<'p>]) -> Vec<&'s Source<'p>> {
-    let is_found = |path: &str| matches!(path.rsplit('/').nth(1), Some("tests" | "bin"));
+fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<&'s Source<'p>> {
+    let is_found = |path: &str| packages.iter().any(|package| is_found_in(package, path));
     let (mut open, mut others): (Vec<_>, Vec<_>) =
         sources.iter().partition(|source| !source.is_new || is_found(source.path));
     let mut found = Vec::new();
@@ -52,6 +57,20 @@ fn built<'s, 'p>(sources: &'s [Source<'p>]) -> Vec<&'s Source<'p>> {
         found.push(source);
     }
     found
+}
+
+/// Whether cargo takes a file for a test or a program of a package by its place.
+fn is_found_in(package: &str, path: &str) -> bool {
+    let below = if package.is_empty() {
+        Some(path)
+    } else {
+        path.strip_prefix(package).and_then(|rest| rest.strip_prefix('/'))
+    };
+    let place = below.and_then(|path| path.strip_prefix("tests/").or_else(|| path.strip_prefix("src/bin/")));
+    place.is_some_and(|name| match name.split_once('/') {
+        None => name.ends_with(".rs"),
+        Some((_, inner)) => inner == "main.rs",
+    })
 }
 
 /// The paths that a module may be at, seen from the file that declares it.
@@ -273,7 +292,7 @@ mod tests {
             is_new: number > 0,
         };
         let after: Vec<Source<'_>> = after.iter().enumerate().map(source).collect();
-        changed(&[("src/a.rs", BASE.to_owned())], &after) == ["src/a.rs"]
+        changed(&[("src/a.rs", BASE.to_owned())], &after, &BTreeSet::new()) == ["src/a.rs"]
     }
 
     #[test]
@@ -294,7 +313,12 @@ mod tests {
             assert!(!is_told(&after), "{after:#?}");
         }
         assert!(
-            changed(&[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())], &[]).is_empty()
+            changed(
+                &[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())],
+                &[],
+                &BTreeSet::new()
+            )
+            .is_empty()
         );
     }
 
@@ -310,6 +334,15 @@ mod tests {
             ("// mod old;\n", "src/old.rs", false),
             ("mod old;\n", "src/deep/old.rs", false),
             ("", "examples/old.rs", false),
+            ("", "src/tests/old.rs", false),
+            ("", "src/a/bin/old.rs", false),
+            ("", "tests/deep/old.rs", false),
+            ("", "doc/tests/old.rs", false),
+            ("", "crates/b/src/tests/old.rs", false),
+            ("", "crates/b/tests/old.rs", true),
+            ("", "tests/deep/main.rs", true),
+            ("", "src/bin/old.rs", true),
+            ("mod tests { mod old; }\n", "src/tests/old.rs", false),
             ("pub mod old;\n", "src/old.rs", true),
             ("#[cfg(test)]\nmod old;\n", "src/old/mod.rs", true),
             ("#[path = \"kept/old.rs\"]\nmod old;\n", "src/kept/old.rs", true),
@@ -320,7 +353,8 @@ mod tests {
             for old in [BASE, &kept] {
                 let after =
                     [source("src/a.rs", format!("{declared}{weaker}"), false), source(path, old.to_owned(), true)];
-                let told = changed(&[("src/a.rs", BASE.to_owned())], &after);
+                let packages = BTreeSet::from([String::new(), "crates/b".into()]);
+                let told = changed(&[("src/a.rs", BASE.to_owned())], &after, &packages);
                 assert_eq!(told.is_empty(), is_built, "{declared}: {path}");
             }
         }

@@ -290,6 +290,12 @@ impl Policy {
         }
     }
 
+    /// The folders of the base that are packages of cargo.
+    pub fn cargo_packages(&self) -> impl Iterator<Item = &str> {
+        let manifests = self.frozen.manifests.iter().filter(|path| name_of(path) == "Cargo.toml");
+        manifests.map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder))
+    }
+
     /// Returns whether a file is code, by its name.
     pub fn is_source(path: &str) -> bool {
         named::is_source(path) || named::is_script(path)
