@@ -24,7 +24,9 @@ pub(super) fn is_many(argument: &str) -> bool {
 
 /// Whether a name is that of a batch file.
 pub(super) fn is_batch_file(argument: &str) -> bool {
-    Path::new(argument).extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+    Path::new(argument)
+        .extension()
+        .is_some_and(|ending| ["yaml", "yml"].iter().any(|yaml| ending.eq_ignore_ascii_case(yaml)))
 }
 
 fn has_wildcard(text: &str) -> bool {

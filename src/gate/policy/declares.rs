@@ -18,6 +18,8 @@ const RUNNERS: &[&str] = &[
 ];
 /// Namespaces of PHP's test runners. A class that a source of the product declares is not loaded from theirs.
 const PHP: &[&str] = &["Behat", "Codeception", "Mockery", "PHPUnit", "Pest", "PhpSpec", "Prophecy"];
+/// The endings of sources of PHP, in lower case.
+const OF_PHP: &[&str] = &["php", "inc", "phtml", "php3", "php4", "php5", "php7", "php8"];
 /// The most sources that are read. In a larger base the packages of runners alone are guarded.
 const MOST: usize = 2000;
 /// Why no new file may have Go's `TestMain`.
@@ -30,7 +32,7 @@ pub(super) struct Declared {
     packages: BTreeSet<String>,
     /// Folders of the base with tests of Go.
     go: BTreeSet<String>,
-    /// Namespaces that sources of PHP in the base declare, by their first name.
+    /// Namespaces that sources of PHP in the base declare, by their first name in lower case.
     #[serde(default)]
     php: BTreeSet<String>,
     /// Folders of the base with tasks, which no new batch may name.
@@ -43,9 +45,9 @@ impl Declared {
     pub(super) fn of(base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
         let go =
             base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
-        let of_php = base.0.iter().filter(|path| path.ends_with(".php") && !path.starts_with("vendor/")).take(MOST);
+        let of_php = base.0.iter().filter(|path| is_php(path) && !path.starts_with("vendor/")).take(MOST);
         let of_php = of_php.filter_map(|path| text(path, read)).collect::<Vec<_>>();
-        let php = of_php.iter().flat_map(|text| namespaces(text)).map(str::to_owned).collect();
+        let php = of_php.iter().flat_map(|text| namespaces(text)).collect();
         let tasks = later_runs::folders(base.0.iter(), read);
         let sources: Vec<&String> = base.0.iter().filter(|path| is_source(path)).collect();
         if sources.is_empty() {
@@ -81,7 +83,7 @@ impl Declared {
 
     /// Whether [`Declared::forbids`] asks for the content of this path.
     pub(super) fn reads(path: &str) -> bool {
-        is_source(path) || path.ends_with("_test.go") || path.ends_with(".php")
+        is_source(path) || path.ends_with("_test.go") || is_php(path)
     }
 
     /// Why a source that is new or changed may not be, if it may not. `text` is its content.
@@ -91,8 +93,9 @@ impl Declared {
             let decides = is_new && self.go.contains(folder_of(path)) && text.contains("func TestMain(");
             return decides.then(|| TEST_MAIN.into());
         }
-        if path.ends_with(".php") {
-            let declared = namespaces(&text).find(|name| PHP.contains(name) && !self.php.contains(*name))?;
+        if is_php(path) {
+            let declared: BTreeSet<String> = namespaces(&text).filter(|name| !self.php.contains(name)).collect();
+            let declared = PHP.iter().find(|name| declared.contains(&name.to_ascii_lowercase()))?;
             return Some(format!("it would stand in for what tests use of `{declared}`"));
         }
         if !is_source(path) && !name_of(path).ends_with(".class") {
@@ -121,10 +124,30 @@ fn dotted(folder: &str) -> String {
     format!(".{}.", folder.replace('/', "."))
 }
 
-/// The first names of the namespaces that a source of PHP declares.
-fn namespaces(text: &str) -> impl Iterator<Item = &str> {
-    let declared = text.split("namespace ").skip(1).map(|rest| rest.trim_start_matches(['\\', ' ']));
-    declared.map(|rest| &rest[..rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())])
+fn is_php(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, ending)| OF_PHP.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
+/// The first names of the namespaces that a source of PHP declares, in lower case: PHP does not tell the cases of its words and names apart.
+fn namespaces(text: &str) -> impl Iterator<Item = String> {
+    let text = text.to_ascii_lowercase();
+    let declared: Vec<String> = text.split("namespace").skip(1).map(|rest| first_name(rest).to_owned()).collect();
+    declared.into_iter().filter(|name| !name.is_empty())
+}
+
+/// The first name of a text of PHP, behind blanks and comments.
+fn first_name(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let end = match () {
+            () if rest.starts_with("/*") => rest.find("*/").map(|end| end + 2),
+            () if rest.starts_with("//") || rest.starts_with('#') => rest.find('\n'),
+            () => break,
+        };
+        rest = end.map_or("", |end| rest[end..].trim_start());
+    }
+    let rest = rest.trim_start_matches('\\');
+    &rest[..rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())]
 }
 
 /// The package that a source declares.

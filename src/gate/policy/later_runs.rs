@@ -44,6 +44,7 @@ pub(super) fn folders<'p>(
 }
 
 fn may_be_batch(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
@@ -102,6 +103,8 @@ mod tests {
             ("chores/all.yaml", "tasks: [chores/other.md]\n", true),
             ("chores/nightly.yml", "defaults:\n  allow_edit: ['**']\ntasks:\n  - chores\njobs: 2\n", true),
             ("chores/all.yaml", "tasks: other.md\n", true),
+            ("chores/all.YAML", "tasks: other.md\n", true),
+            ("chores/all.Yml", "tasks: other.md\n", true),
             ("chores/all.yaml", "\"t\\u0061sks\": [other.md]\n", true),
             ("chores/all.yaml", "tasks: ['**/fix']\n", true),
             ("all.yaml", "tasks: ./chores/\n", true),

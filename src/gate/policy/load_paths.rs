@@ -1,7 +1,7 @@
 //! Modules of Perl, Ruby and Lua that are found before those of a test framework or of the language's own library, because a command puts a
 //! folder of the workspace before these: `prove -l`, `ruby -Ilib`, busted. Of these names none may be new there. Pure.
 
-use super::ecosystems::SHADOWED;
+use super::ecosystems::{SHADOWED, expanded};
 use super::named::{inside, text, words};
 use super::{Base, exactly};
 use crate::gate::names::name_of;
@@ -108,6 +108,16 @@ pub(super) fn rules(
 ) -> Vec<ProtectedRule> {
     let rule = |pattern: String| ProtectedRule { pattern, why: SHADOWED.into() };
     guarded(lanes, base, reached, read).into_iter().map(rule).collect()
+}
+
+/// The folders above the modules that these rules guard: a link in the place of one would lead to others.
+pub(super) fn folders(rules: &[ProtectedRule]) -> BTreeSet<String> {
+    let patterns = rules.iter().flat_map(|rule| expanded(&rule.pattern)).collect::<BTreeSet<_>>();
+    let above = |pattern: &String| {
+        let pattern = pattern.trim_start_matches('/');
+        pattern.match_indices('/').map(|(end, _)| pattern[..end].to_owned()).collect::<Vec<_>>()
+    };
+    patterns.iter().flat_map(above).filter(|folder| !folder.contains(['*', '['])).collect()
 }
 
 /// The patterns of what may not be new.

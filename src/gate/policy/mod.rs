@@ -85,6 +85,9 @@ pub struct Frozen {
     /// Where a module would be found before the one that is meant.
     #[serde(default)]
     shadows: Shadows,
+    /// Folders above modules that may not be new.
+    #[serde(default)]
+    modules: BTreeSet<String>,
     /// The files of the base that others may be found before.
     #[serde(default)]
     found: Found,
@@ -163,7 +166,9 @@ impl Policy {
         rules.extend(tests.of_base(&base).map(|path| rule(&exactly(path), TEST)));
         rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
         rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
-        rules.extend(load_paths::rules(lanes, &base, &reached.texts, read));
+        let guarded = load_paths::rules(lanes, &base, &reached.texts, read);
+        let modules = load_paths::folders(&guarded);
+        rules.extend(guarded);
         rules.extend(stand_ins.included.iter().map(|glob| rule(&format!("/{glob}"), READS)));
         let scripts = named.iter().filter(|(_, why)| !is_free(why)).map(|(path, _)| path);
         let own = manifests.iter().filter(|path| name_of(path) == "package.json" && !path.contains("node_modules/"));
@@ -193,6 +198,7 @@ impl Policy {
             stand_ins,
             folders,
             shadows,
+            modules,
             found,
             declared,
             taken,
@@ -286,8 +292,15 @@ impl Policy {
         match () {
             () if self.opened.fit(path) => None,
             () if name_of(path) == loaded::CONFTEST => Some(TESTS),
-            () => self.frozen.packages.contains(path).then_some(vendored::LINKED),
+            () if self.frozen.packages.contains(path) => Some(vendored::LINKED),
+            () => self.is_above_stand_ins(path).then_some(shadows::LINKED),
         }
+    }
+
+    /// Whether a folder is looked into for modules, programs and the like that may not be new there.
+    fn is_above_stand_ins(&self, path: &str) -> bool {
+        let Frozen { modules, shadows, stand_ins, .. } = &self.frozen;
+        modules.contains(path) || shadows.is_above(path) || stand_ins.is_above(path)
     }
 
     /// The folders of the base that are packages of cargo.

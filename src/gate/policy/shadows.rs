@@ -55,6 +55,10 @@ const IMPORTED_AS: &[(&str, &str)] = &[
     ("python-dateutil", "dateutil"), ("python-dotenv", "dotenv"), ("pyyaml", "yaml"), ("scikit-learn", "sklearn"), ("setuptools", "pkg_resources"),
 ];
 
+/// Why no link may be in the place of a folder in which such modules, or programs and headers, would be found.
+pub(super) const LINKED: &str =
+    "a link stands in the place of a folder in which nothing may stand in for what the tests use";
+
 /// Where no module of these names may be new.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shadows {
@@ -97,6 +101,13 @@ impl Shadows {
     /// Whether a file would be such a module, in whatever form Python loads: source, bytes, or a compiled library.
     pub(super) fn has_form(&self, path: &str) -> bool {
         module_of(path).is_some_and(|module| self.modules.contains(module))
+    }
+
+    /// Whether a folder is one that Python finds modules of the standard library in, or is above one.
+    pub(super) fn is_above(&self, folder: &str) -> bool {
+        let below = format!("{folder}/");
+        let mut inside = self.modules.range(below.clone()..).take_while(|module| module.starts_with(&below));
+        inside.any(|module| STANDARD.contains(&super::name_of(module)))
     }
 
     /// The modules themselves: a link of that name to a folder is one as well.

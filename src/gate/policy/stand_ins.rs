@@ -81,6 +81,13 @@ impl StandIns {
         Self { programs, read, targets, headers, included }
     }
 
+    /// Whether a folder is above a path that may not be new.
+    pub(super) fn is_above(&self, folder: &str) -> bool {
+        let Self { programs, read, targets, headers, .. } = self;
+        let places = programs.keys().chain(read).chain(targets.keys()).chain(headers);
+        places.filter_map(|place| place.strip_prefix(folder)).any(|rest| rest.starts_with('/'))
+    }
+
     /// Why a path may not be new, if it may not. `is_added` says that the base has no such file.
     pub(super) fn forbid(&self, path: &str, is_added: bool) -> Option<String> {
         if let Some(program) = self.programs.get(path) {

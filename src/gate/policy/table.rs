@@ -35,11 +35,11 @@ pub fn table() -> String {
          | all | new files with the name of a program of the gate, where it would be found | it would stand in for the program of the gate |\n\
          | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {READS} |\n\
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
-         | all | a link in the place of a folder of the base that has a manifest | {} |\n\
+         | all | a link in the place of a folder of the base that has a manifest | {} |\n| all | a link in the place of a folder below which no module, program or header may be new | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n\
          | fledge | a Markdown file whose front matter has one of {} | {} |\n\
          | fledge | a YAML file whose `tasks` name a Markdown file, a pattern or a folder of tasks, and that has no key but {} | {} |\n",
-        loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, vendored::REPLACES,
+        loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, loaded::LOADED, vendored::LINKED, shadows::LINKED, vendored::REPLACES,
         globs(&later_runs::KEYS), later_runs::TASK, globs(&later_runs::BATCH_KEYS), later_runs::BATCH,
     ));
     for (language, columns, modules) in load_paths::rows() {

@@ -123,7 +123,35 @@ fn code_of_others_stays_and_nothing_comes_before_it() {
     assert_eq!(added(&policy, "examples/one/node_modules/pad/index.js", ""), None, "no code of the base looks there");
     assert_eq!(added(&policy, "vendor/modules.txt", "").as_deref(), Some(vendored::REPLACES));
     assert_eq!(policy.forbids_link("check"), Some(vendored::LINKED));
-    assert_eq!(policy.forbids_link("lib"), None);
+    assert_eq!(policy.forbids_link("third"), None, "what is in it stays in any case");
+}
+
+#[test]
+fn no_link_is_in_the_place_of_a_folder_in_which_nothing_may_stand_in() {
+    let policy = policy();
+    for (path, is_refused) in [
+        ("lib", true),
+        ("src", true),
+        ("unit", true),
+        ("bin", true),
+        ("local.d", true),
+        ("lib/own", false),
+        ("src/pkg", false),
+        ("packaged", false),
+        ("doc", false),
+    ] {
+        assert_eq!(policy.forbids_link(path), is_refused.then_some(shadows::LINKED), "{path}");
+    }
+    let of_perl = ["lib/Sums.pm", "lib/Test2/Own.pm", "t/a.t"].map(str::to_owned);
+    let lane = || parse("verify", "verify.yaml", "steps: [{ run: prove -l t }]").unwrap();
+    let policy = Policy::freeze(of_perl.clone(), &[lane()], &[], &[], &mut |_| None).unwrap();
+    for (path, is_refused) in
+        [("lib", true), ("lib/Test", true), ("lib/TAP", true), ("Test2", true), ("lib/Sums", false), ("share", false)]
+    {
+        assert_eq!(policy.forbids_link(path), is_refused.then_some(shadows::LINKED), "{path}");
+    }
+    let opened = Policy::freeze(of_perl, &[lane()], &[], &["lib/Test".into()], &mut |_| None).unwrap();
+    assert_eq!(opened.forbids_link("lib/Test"), None);
 }
 
 #[test]

@@ -379,12 +379,16 @@ fn no_module_is_new_that_a_language_finds_before_its_own_or_that_of_a_framework(
     ] {
         assert_eq!(added(step, files, path, "").as_deref() == Some(SHADOWED), is_refused, "{step}: {path}");
     }
-    for (text, told) in [
-        ("<?php namespace PHPUnit\\Framework\\Constraint;\nclass IsEqual {}\n", Some("`PHPUnit`")),
-        ("<?php\nnamespace Own { class A {} }\nnamespace Mockery { class B {} }\n", Some("`Mockery`")),
-        ("<?php\nnamespace Own\\PHPUnit;\nuse PHPUnit\\Framework\\TestCase;\n", None),
+    for (path, text, told) in [
+        ("src/More.php", "<?php namespace PHPUnit\\Framework\\Constraint;\nclass IsEqual {}\n", Some("`PHPUnit`")),
+        ("src/More.php", "<?php\nnamespace Own { class A {} }\nnamespace Mockery { class B {} }\n", Some("`Mockery`")),
+        ("src/More.php", "<?php\nNameSpace\n/* a */ phpUNIT\\Framework;\nclass TestCase {}\n", Some("`PHPUnit`")),
+        ("src/more.inc", "<?php\nnamespace PHPUnit\\Framework;\nclass TestCase {}\n", Some("`PHPUnit`")),
+        ("src/More.PHP", "<?php\nnamespace // a\n  pest;\n", Some("`Pest`")),
+        ("src/More.php", "<?php\nnamespace Own\\PHPUnit;\nuse PHPUnit\\Framework\\TestCase;\n", None),
+        ("src/more.inc", "<?php\nnamespace Own;\n// namespaces of PHPUnit\n", None),
     ] {
-        let rule = added("vendor/bin/phpunit", &php, "src/More.php", text);
+        let rule = added("vendor/bin/phpunit", &php, path, text);
         assert_eq!(rule.is_some(), told.is_some(), "{text}");
         assert!(rule.unwrap_or_default().contains(told.unwrap_or_default()));
     }
