@@ -310,7 +310,7 @@ fn tool_host(
         root: settings.workspace.clone(),
         outputs_dir: run.outputs(),
         protected: gate.seal.protection().rules().cloned().collect(),
-        allow_edit: task.allow_edit.clone(),
+        allow_edit: task.allow_edit.iter().cloned().chain(gate.compared_by_parts()).collect(),
         files: task.files.clone(),
         env: settings.env.clone(),
         max_result: crate::limits::MAX_RESULT,

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The largest manifest that is compared by section, and the largest source that is looked into, in bytes.
 const MANIFEST: u64 = 1024 * 1024;
+/// The largest file that the policy looks into, in bytes: data and documents are larger than manifests.
+const LOOKED_INTO: u64 = 8 * MANIFEST;
 /// Sources that are looked into.
 const SOURCES: usize = 200;
 
@@ -25,7 +27,7 @@ pub(super) struct Candidate {
     pub(super) tree: TreeId,
     /// What is against the rules, sorted.
     pub(super) findings: Vec<Finding>,
-    /// Folders in which all protected files may differ from the base.
+    /// Folders in which all protected files may differ from the base, and protected files that may.
     pub(super) settled: Vec<String>,
     /// What people should look at all the same: a line each.
     pub(super) notes: Vec<String>,
@@ -85,8 +87,8 @@ pub(super) async fn look(
     let changes = trees.changes(base, &taken.tree, stop).await?;
     let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
     for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
-        let was = trees.read(base, path, MANIFEST, stop).await?;
-        contents.insert(path, [was, trees.read(&taken.tree, path, MANIFEST, stop).await?]);
+        let was = trees.read(base, path, LOOKED_INTO, stop).await?;
+        contents.insert(path, [was, trees.read(&taken.tree, path, LOOKED_INTO, stop).await?]);
     }
     let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
     let differ: Vec<Change> = changes.iter().map(changed).collect();
@@ -104,7 +106,8 @@ pub(super) async fn look(
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
-    let settled = install::settle(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
+    let mut settled = install::settle(gate, site, &taken.tree, &mut findings, &mut notes, stop).await?;
+    settled.extend(gate.policy.changed_in_unused_parts(&differ, content));
     Ok(Candidate { tree: taken.tree, findings, settled, notes, added })
 }
 

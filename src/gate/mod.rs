@@ -236,6 +236,11 @@ impl Gate {
         &self.base
     }
 
+    /// The protected files that the gate compares part by part, as patterns: tools may write them.
+    pub fn compared_by_parts(&self) -> impl Iterator<Item = String> {
+        self.policy.compared_by_parts()
+    }
+
     /// Whether every lane runs in a clean room.
     pub(crate) fn is_clean(&self) -> bool {
         self.lanes.iter().all(|lane| lane.room == RoomKind::Clean)

@@ -221,6 +221,35 @@ fn what_configures_a_tool_that_no_command_names_is_the_work_with_a_warning() {
     assert!(ended.file("ruff.toml").is_some(), "{}", ended.story());
 }
 
+#[test]
+fn a_target_that_no_command_uses_is_the_work_with_a_warning_and_any_other_is_put_back() {
+    let lane = "steps: [{ name: check, run: sh scripts/check.sh }]";
+    let base = "check:\n\ttest -f done\n";
+    let run = |makefile: &str| {
+        let model =
+            Model::new([write("Makefile", makefile), shell("touch done"), say("Done."), say("As it was, then.")]);
+        let fledge = Fledge::simple(&model).lane("verify", lane).file("Makefile", base);
+        fledge.file("scripts/check.sh", "test -f done || make check\n").run()
+    };
+    let more = format!("{base}\nshow:\n\tcat done\n");
+    let ended = run(&more);
+    let report = ended.must_be(0, "verified");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("Makefile changed: show, which no command of the base uses"), "{warnings}");
+    assert_eq!((report.get("protected"), ended.file("Makefile")), (None, Some(more)), "{}", ended.story());
+    let ended = run("check:\n\ttrue\n");
+    assert_eq!(ended.must_be(0, "verified")["protected"][0]["path"], "Makefile", "{}", ended.story());
+    assert_eq!(ended.file("Makefile").as_deref(), Some(base));
+}
+
+#[test]
+fn a_large_document_is_work_like_any_other() {
+    let model = Model::new([shell("touch done; yes more | head -c 2000000 >>NOTES.md"), say("Done.")]);
+    let ended = Fledge::simple(&model).file("NOTES.md", "# Notes\n").run();
+    ended.must_be(0, "verified");
+    assert!(ended.file("NOTES.md").is_some_and(|text| text.len() > 2_000_000), "{}", ended.story());
+}
+
 /// Copies the report of tests that the project has, as a runner would write it.
 const REPORTS: &str = "steps: [{ name: test, run: 'cat results/*.xml > report.xml', junit: report.xml }]";
 

@@ -20,7 +20,9 @@ impl Policy {
         for change @ Change { path, kind } in changes {
             let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
             if let Some(rule) = self.rule(path) {
-                findings.push(finding(rule.why.clone()));
+                if self.changed_parts(change, &mut contents).is_none() {
+                    findings.push(finding(rule.why.clone()));
+                }
             } else if let Some(why) = self.stands_in(change, &gone).filter(|_| !self.opened.fit(path)) {
                 findings.push(finding(why));
             } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {

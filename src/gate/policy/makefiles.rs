@@ -175,7 +175,7 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// The targets, needs and first command of a line, where it is a rule.
-fn rule(line: &str) -> Option<(&str, &str, &str)> {
+pub(super) fn rule(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.split('#').next().filter(|line| !line.starts_with(' '))?;
     let (line, command) = line.split_once(';').unwrap_or((line, ""));
     let colon = outside_calls(line).find(|(_, c)| *c == ':')?.0;
@@ -185,7 +185,7 @@ fn rule(line: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The characters of a line that are in no `$(…)`.
-fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
+pub(super) fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
     let mut depth = 0_usize;
     line.char_indices().filter(move |(_, c)| {
         match c {
@@ -198,7 +198,7 @@ fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
 }
 
 /// The variables of a Makefile, with all that is ever put into each.
-fn variables(text: &str) -> BTreeMap<&str, String> {
+pub(super) fn variables(text: &str) -> BTreeMap<&str, String> {
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('\t')) {
         let Some((name, value)) = line.split_once('=') else { continue };
@@ -212,7 +212,7 @@ fn variables(text: &str) -> BTreeMap<&str, String> {
 
 /// A text with the values of its variables. What a function makes of names is a pattern with a `%`; `unknown` is in the place of what cannot
 /// be evaluated.
-fn expanded(text: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
+pub(super) fn expanded(text: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some(start) = rest.find(['$']) {
         whole.push_str(&rest[..start]);

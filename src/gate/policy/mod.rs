@@ -17,6 +17,7 @@ mod later_runs;
 mod load_paths;
 mod loaded;
 mod loaded_by_tests;
+mod make_parts;
 mod makefiles;
 mod manifest;
 mod named;
@@ -29,7 +30,9 @@ mod table;
 mod test_folders;
 mod tests_named;
 mod tests_selected;
+mod tox_parts;
 mod unused;
+mod unused_parts;
 mod vendored;
 
 use crate::gate::names::{joined, name_of};
@@ -51,6 +54,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
 use tests_named::Tests;
+use unused_parts::Parts;
 pub(super) use vendored::{REPLACES, VENDORED};
 
 /// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
@@ -106,6 +110,9 @@ pub struct Frozen {
     /// The tools that no command of the base names.
     #[serde(default)]
     unused: BTreeSet<String>,
+    /// The protected files of which parts may change.
+    #[serde(default)]
+    parts: Parts,
 }
 
 /// The files of the base.
@@ -190,6 +197,7 @@ impl Policy {
             base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
         let conftest = |folder: &str| rule(&exactly(&joined(folder, loaded::CONFTEST)), TESTS);
         rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
+        let parts = Parts::of(lanes, &base, &reached, &rules, read);
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
         let frozen = Frozen {
             rules,
@@ -205,6 +213,7 @@ impl Policy {
             noted,
             packages,
             unused,
+            parts,
         };
         Self::thaw(frozen)
     }
@@ -239,7 +248,7 @@ impl Policy {
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
         let is_tests = || loaded::is_loaded_by_pytest(path) || Declared::reads(path);
-        manifest::is_one(path) || is_tests() || later_runs::reads(path)
+        manifest::is_one(path) || is_tests() || later_runs::reads(path) || unused_parts::reads(path)
     }
 
     /// Whether a path is that of a manifest, of which some may change and some may not.

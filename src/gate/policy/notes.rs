@@ -1,6 +1,6 @@
 //! What people should look at though the rules allow it: a line for each change.
 
-use super::{Change, ChangeKind, Policy, Side, ecosystems, manifest, unused};
+use super::{Change, ChangeKind, Policy, Side, ecosystems, manifest, unused, unused_parts};
 use crate::gate::locks;
 
 impl Policy {
@@ -20,14 +20,19 @@ impl Policy {
         notes
     }
 
-    /// What these changes do to the configuration of tools that no command of the base names: a line each.
+    /// What these changes do to the configuration of tools that no command of the base names, and to targets and environments that none
+    /// uses: a line each.
     pub fn unused_notes(
         &self,
         changes: &[Change],
         mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
     ) -> Vec<String> {
         let (unused, mut notes) = (&self.frozen.unused, Vec::new());
-        for Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+        for change @ Change { path, kind } in changes.iter().filter(|change| !self.opened.fit(&change.path)) {
+            let parts = self.changed_parts(change, &mut contents).filter(|parts| !parts.is_empty());
+            notes.extend(
+                parts.map(|parts| format!("{path} {}: {}, {}", kind.word(), parts.join(", "), unused_parts::WHY)),
+            );
             let of_file = unused::of_file(unused, path).filter(|_| self.rule(path).is_none());
             notes.extend(of_file.map(|tool| format!("{path} {}: it configures {tool}, {}", kind.word(), unused::WHY)));
             if manifest::is_one(path) && *kind != ChangeKind::ModeChanged {

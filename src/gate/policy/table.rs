@@ -50,7 +50,7 @@ pub fn table() -> String {
     }
     text.push_str(
         "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
-         file of a build tool. Else a change of it is a warning.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
+         file of a build tool. Else a change of it is a warning. So is a change of a target of a `Makefile`, or of an environment of `tox.ini`, that no command of the base uses.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
     );
     for (tool, words, files, sections) in unused::rows() {
         text.push_str(&format!("| {tool} | {} | {} | {} |\n", globs(words), globs(files), globs(sections)));

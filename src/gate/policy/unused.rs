@@ -119,8 +119,20 @@ const LOCKS: &[&str] = &[
 /// The largest lock file that is searched, in bytes.
 const LARGEST_LOCK: usize = 8 * 1024 * 1024;
 /// The most files that are searched, and the most bytes. In a larger base each tool counts as used.
-const MOST: usize = 2000;
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const MOST: usize = 2000;
+pub(super) const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Returns the files of the base that may hold commands, without those that the lanes' commands reach; `None` where not all of these are known.
+pub(super) fn with_commands<'b>(base: &'b Base, reached: &Reached) -> Option<BTreeSet<&'b String>> {
+    static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
+        Patterns::trees(with_commands.copied()).ok()
+    });
+    let with_commands = PATTERNS.as_ref().filter(|_| !reached.is_cut)?;
+    let is_test = |path: &String| tests_named::is_named(path) && (is_source(path) || !is_data(path));
+    let may_run = |path: &&String| is_script(path) || with_commands.fit(path) || is_test(path);
+    Some(base.0.iter().filter(may_run).filter(|path| !reached.texts.contains_key(*path)).collect())
+}
 
 /// Returns the names of the tools that no command of the base or its lanes names. `reached` are the files that the lanes' commands reach.
 pub(super) fn tools(
@@ -129,15 +141,8 @@ pub(super) fn tools(
     reached: &Reached,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
-    static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
-        let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
-        Patterns::trees(with_commands.copied()).ok()
-    });
-    let Some(with_commands) = PATTERNS.as_ref().filter(|_| !reached.is_cut) else { return BTreeSet::new() };
+    let Some(files) = with_commands(base, reached) else { return BTreeSet::new() };
     let reached = &reached.texts;
-    let is_test = |path: &String| tests_named::is_named(path) && (is_source(path) || !is_data(path));
-    let may_run = |path: &&String| is_script(path) || with_commands.fit(path) || is_test(path);
-    let files: BTreeSet<&String> = base.0.iter().filter(may_run).filter(|path| !reached.contains_key(*path)).collect();
     let mut found: Vec<&str> = reached.iter().flat_map(|(path, text)| used(text, path)).collect();
     for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
         found.extend(used(&step.run, ""));

@@ -1,0 +1,375 @@
+//! Makefiles by target: whether two versions differ in nothing but targets that are not used. Pure.
+//!
+//! The comparison is one of text: without the unused targets, both versions have to be the same.
+
+use super::makefiles::{expanded, outside_calls, rule, variables};
+use super::unused_parts::{Around, is_unclear, names_in};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Words at the start of a line that are no target.
+const DIRECTIVES: &[&str] = &[
+    "include", "sinclude", "export", "unexport", "override", "private", "define", "endef", "undefine", "vpath", "load",
+];
+const CONDITIONALS: &[&str] = &["ifeq", "ifneq", "ifdef", "ifndef", "else", "endif"];
+/// What changes how the lines of a Makefile are read, or has it read itself.
+const UNCLEAR: &[&str] =
+    &[".RECIPEPREFIX", ".SECONDEXPANSION", "$(eval", "${eval", "MAKEFILE_LIST", ".VARIABLES", "$(file", "${file"];
+
+/// A piece of a Makefile, in its order.
+#[derive(Debug)]
+enum Piece<'t> {
+    /// A plain rule of one target.
+    Target { name: &'t str, needs: &'t str, text: String },
+    /// Names that are phony.
+    Phony(Vec<&'t str>),
+    /// Any other line.
+    Line(&'t str),
+}
+
+/// A Makefile without its unused targets.
+struct Without<'t> {
+    rest: Vec<String>,
+    unused: BTreeMap<&'t str, (&'t str, &'t str)>,
+}
+
+/// The unused targets that differ between two versions, where nothing else does but comments.
+pub(super) fn differ(was: &str, is: &str, around: &Around) -> Option<Vec<String>> {
+    let pieces = [pieces(was)?, pieces(is)?];
+    let [was, is] = [without_unused(&pieces[0], around)?, without_unused(&pieces[1], around)?];
+    let headers: BTreeSet<&str> =
+        is.rest.iter().filter_map(|line| rule(line)).flat_map(|(_, needs, _)| needs.split_whitespace()).collect();
+    let is_known = |need: &str| is.unused.contains_key(need) || headers.contains(need) || around.is_beside(need);
+    let names: BTreeSet<&str> = was.unused.keys().chain(is.unused.keys()).copied().collect();
+    let changed: Vec<&str> = names.into_iter().filter(|name| was.unused.get(name) != is.unused.get(name)).collect();
+    let needs = changed.iter().filter_map(|name| is.unused.get(name)).flat_map(|(needs, _)| needs.split_whitespace());
+    let is_same = was.rest == is.rest && needs.filter(|need| *need != "|").all(is_known);
+    is_same.then(|| changed.into_iter().map(ToOwned::to_owned).collect())
+}
+
+/// The pieces of a Makefile, unless its lines may be read in another way.
+fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
+    let has_text = text.split_whitespace().any(|word| matches!(word, "define" | "endef"));
+    if has_text || UNCLEAR.iter().any(|unclear| text.contains(unclear)) {
+        return None;
+    }
+    let lines = logical_lines(text);
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    while let Some(line) = lines.get(at) {
+        let mut end = at + 1;
+        let gap = |from: usize| from + lines[from..].iter().take_while(|line| is_nothing(line)).count();
+        while lines.get(gap(end)).is_some_and(|line| line.starts_with('\t')) {
+            end = gap(end) + 1;
+        }
+        // Behind a conditional, there may be more of its commands.
+        let follows = lines[end..].iter().find(|line| !is_nothing(line));
+        let is_whole = follows.is_none_or(|line| !line.starts_with('\t') && !is_conditional(line));
+        match (phony(line), target(line)) {
+            (Some(names), _) if is_whole && end == at + 1 => pieces.push(Piece::Phony(names)),
+            (_, Some((name, needs))) if is_whole => {
+                let text =
+                    lines[at..end].iter().filter(|line| !is_nothing(line)).copied().collect::<Vec<_>>().join("\n");
+                pieces.push(Piece::Target { name, needs, text });
+                at = end - 1;
+            }
+            _ if is_nothing(line) => {}
+            _ => pieces.push(Piece::Line(line)),
+        }
+        at += 1;
+    }
+    Some(pieces)
+}
+
+/// The lines, each with those that continue it.
+fn logical_lines(text: &str) -> Vec<&str> {
+    let (mut lines, mut start, mut from) = (Vec::new(), 0, 0);
+    while let Some(end) = text[from..].find('\n').map(|end| from + end) {
+        if !text[..end].ends_with('\\') {
+            lines.push(&text[start..end]);
+            start = end + 1;
+        }
+        from = end + 1;
+    }
+    lines.extend((start < text.len()).then(|| &text[start..]));
+    lines
+}
+
+/// Whether a line is empty or a comment.
+fn is_nothing(line: &str) -> bool {
+    !line.starts_with('\t') && (line.trim().is_empty() || line.trim_start().starts_with('#'))
+}
+
+fn is_conditional(line: &str) -> bool {
+    let word = line.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next();
+    !line.starts_with('\t') && word.is_some_and(|word| CONDITIONALS.contains(&word))
+}
+
+/// The name and the needs of a line that is the header of a plain rule.
+fn target(line: &str) -> Option<(&str, &str)> {
+    let line = line.split('#').next().filter(|line| !line.contains(['\\', ';', '=', '%', '*', '?', '\n']))?;
+    let (name, needs) = line.split_once(':')?;
+    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    let name = name.trim_end();
+    let is_name =
+        !name.is_empty() && is_plain(name) && !DIRECTIVES.iter().chain(CONDITIONALS).any(|word| *word == name);
+    let is_variable = |need: &str| {
+        let name = need.strip_prefix("$(").and_then(|name| name.strip_suffix(')'));
+        name.is_some_and(is_plain)
+    };
+    let is_path = |need: &str| need.chars().all(|c| c.is_ascii_alphanumeric() || "_-./|".contains(c));
+    let is_need = |need: &str| is_path(need) || is_variable(need);
+    (is_name && needs.split_whitespace().all(is_need)).then_some((name, needs))
+}
+
+/// The names of a line that says which targets are phony.
+fn phony(line: &str) -> Option<Vec<&str>> {
+    let names = line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':')?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || " \t\n\\._-/".contains(c);
+    names.chars().all(is_part).then(|| names.split_whitespace().filter(|name| *name != "\\").collect())
+}
+
+/// Takes the targets out that are not used, unless what is used cannot be known.
+fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Without<'t>> {
+    let mut unused = BTreeMap::new();
+    let (mut depth, mut has_first) = (0_usize, false);
+    for piece in pieces {
+        match piece {
+            Piece::Target { name, needs, text } => {
+                if has_first && unused.insert(*name, (*needs, text.as_str())).is_some() {
+                    return None;
+                }
+                has_first |= depth == 0;
+            }
+            Piece::Line(line) if is_conditional(line) => match line.trim_start() {
+                line if line.starts_with("if") => depth += 1,
+                line if line.starts_with("endif") => depth = depth.saturating_sub(1),
+                _ => {}
+            },
+            Piece::Line(line) => has_first |= depth == 0 && is_first(line),
+            Piece::Phony(_) => {}
+        }
+    }
+    unused.retain(|name, _| !around.uses(name));
+    loop {
+        let rest = rest(pieces, &unused);
+        let used = Used::of(&rest)?;
+        let before = unused.len();
+        unused.retain(|name, _| !used.has(name));
+        if unused.len() == before {
+            return Some(Without { rest: rest.into_iter().map(|(line, _)| line).collect(), unused });
+        }
+    }
+}
+
+/// Whether a line is the rule of a target that can be the default.
+fn is_first(line: &str) -> bool {
+    let plain = |name: &str| !name.starts_with('.') && !name.contains(['%', '$', '\\']);
+    let targets = rule(line).filter(|_| !line.starts_with([' ', '\t'])).map(|(targets, ..)| targets);
+    targets.is_some_and(|targets| targets.split_whitespace().next().is_some_and(plain))
+}
+
+/// What is left without these targets: lines, each with whether its words are uses.
+fn rest(pieces: &[Piece<'_>], unused: &BTreeMap<&str, (&str, &str)>) -> Vec<(String, bool)> {
+    let mut rest = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Target { name, .. } if unused.contains_key(name) => {}
+            Piece::Target { text, .. } => {
+                rest.extend(logical_lines(text).into_iter().map(|line| (line.to_owned(), true)))
+            }
+            Piece::Phony(names) => {
+                let kept: Vec<&str> = names.iter().copied().filter(|name| !unused.contains_key(name)).collect();
+                rest.extend((!kept.is_empty()).then(|| (format!(".PHONY: {}", kept.join(" ")), false)));
+            }
+            Piece::Line(line) => rest.push(((*line).to_owned(), true)),
+        }
+    }
+    rest
+}
+
+/// What the rest of a Makefile uses.
+struct Used {
+    names: BTreeSet<String>,
+    /// The starts and ends of names that are put together.
+    patterns: BTreeSet<(String, String)>,
+}
+
+impl Used {
+    fn of(rest: &[(String, bool)]) -> Option<Self> {
+        let lines: Vec<String> =
+            rest.iter().filter(|(_, uses)| *uses).map(|(line, _)| line.replace("\\\n", " ")).collect();
+        let text = lines.join("\n");
+        let variables = variables(&text);
+        let (mut names, mut patterns): (BTreeSet<String>, _) = (names_in(&text).collect(), BTreeSet::new());
+        for line in &lines {
+            if line.starts_with('\t') {
+                if is_unclear(line.trim_start(), &["make", "gmake", "MAKE"]) {
+                    return None;
+                }
+                continue;
+            }
+            let header = rule(line).map(|(targets, needs, _)| format!("{targets} {needs}"));
+            let value = line.split_once('=').map(|(_, value)| value).filter(|_| header.is_none());
+            let Some(words) = header.as_deref().or(value) else { continue };
+            patterns.extend(joined_words(words));
+            if header.is_some() {
+                let evaluated = expanded(words, &variables, (0, "%"));
+                names.extend(names_in(&evaluated));
+                patterns.extend(evaluated.split_whitespace().filter_map(|word| ends(word, &['%', '*', '?', '['])));
+            }
+        }
+        Some(Self { names, patterns })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let fits = |(start, end): &(String, String)| {
+            name.len() >= start.len() + end.len() && name.starts_with(start.as_str()) && name.ends_with(end.as_str())
+        };
+        self.names.contains(name) || self.patterns.iter().any(fits)
+    }
+}
+
+/// What stands before and behind signs in a word.
+fn ends(word: &str, signs: &[char]) -> Option<(String, String)> {
+    let (start, end) = (word.find(signs)?, word.rfind(signs)?);
+    Some((word[..start].to_owned(), word[end + 1..].to_owned()))
+}
+
+/// The starts and ends of the words that are put together of text and calls, or of several calls.
+fn joined_words(text: &str) -> Vec<(String, String)> {
+    let (mut found, mut start, mut calls) = (Vec::new(), None::<String>, 0);
+    let mut end = String::new();
+    for c in outside_calls(text).map(|(_, c)| c).chain([' ']) {
+        match c {
+            '$' => {
+                calls += 1;
+                start.get_or_insert_with(|| std::mem::take(&mut end));
+                end.clear();
+            }
+            c if c.is_whitespace() => {
+                let (before, after) = (start.take(), std::mem::take(&mut end).replace([')', '}'], ""));
+                let before = before.filter(|before| calls > 1 || !(before.is_empty() && after.is_empty()));
+                found.extend(before.map(|before| (before, after)));
+                calls = 0;
+            }
+            c => end.push(c),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, ChangeKind, Policy, Side};
+    use std::collections::BTreeMap;
+
+    const BASE: &str = "CC = cc\nTESTS = $(patsubst t/%.c,b/%,$(wildcard t/*.c))\n\ncheck: $(TESTS) unit\n\t@for t in $(TESTS); do $$t; done\n\n\
+                        b/%: t/%.c\n\t$(CC) -o $@ $<\n\nunit:\n\t$(MAKE) -s deep\n\ndeep: a.out\n\t./a.out\n\na.out: app.c\n\nold:\n\techo old\n\n.PHONY: check unit deep\n";
+
+    /// Whether a change of the Makefile is let through.
+    fn is_free(was: &str, is: &str, step: &str) -> bool {
+        let lane = serde_json::json!({ "steps": [{ "run": step }] }).to_string();
+        let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];
+        let files = BTreeMap::from([("Makefile", was), ("app.c", ""), ("t/a.c", ""), ("scripts/all.sh", "make old\n")]);
+        let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+        let policy = Policy::freeze(files.keys().map(|path| (*path).to_owned()), &lanes, &[], &[], &mut read).unwrap();
+        let change = [Change { path: "Makefile".into(), kind: ChangeKind::Modified }];
+        let content = |_: &str, side| Some(if side == Side::Base { was } else { is }.as_bytes().to_vec());
+        let (findings, notes) = (policy.findings(&change, content), policy.unused_notes(&change, content));
+        assert!(findings.is_empty() || notes.is_empty(), "{findings:?} {notes:?}");
+        assert_eq!(policy.changed_in_unused_parts(&change, content).is_empty(), !findings.is_empty());
+        findings.is_empty()
+    }
+
+    #[test]
+    fn targets_that_nothing_uses_may_be_added_changed_and_removed() {
+        for (from, to) in [
+            (
+                "",
+                "\ninstall: app.c ## for people\n\tinstall -D app.c $(DESTDIR)/x\n\n# And more.\nshow: install deep\n\t@echo \\\n\tdone\n",
+            ),
+            (".PHONY: check unit deep\n", ".PHONY: check unit deep install\ninstall:\n\ttrue\n"),
+            (".PHONY: check unit deep\n", ".PHONY: show\nshow:\n\n\ttrue\n.PHONY: check \\\n  unit deep\n"),
+            ("unit:\n", "docs: $(TESTS)\n\ttrue\n\nunit:\n"),
+            ("CC = cc\n", "# The compiler.\nCC = cc\n"),
+            ("check: $(TESTS)", "# What is checked.\ncheck: $(TESTS)"),
+        ] {
+            let is = if from.is_empty() { format!("{BASE}{to}") } else { BASE.replacen(from, to, 1) };
+            assert_ne!(is, BASE);
+            assert!(is_free(BASE, &is, "make -j$(nproc) check"), "{to}");
+        }
+        let was = BASE.replace("old", "older");
+        assert!(is_free(&was, &was.replace("echo older", "echo newer"), "make check"));
+        assert!(is_free(&was, &was.replace("older:\n\techo older\n", ""), "make check"));
+    }
+
+    #[test]
+    fn whatever_a_used_target_may_be_changed_by_stays() {
+        let plain = "\nnew:\n\ttrue\n";
+        for (from, to) in [
+            ("", "\ntest check: CC = true\n"),
+            ("", "\ncheck: CC = true\n"),
+            ("", "\nCC = true\n"),
+            ("", "\nunit:\n\ttrue\n"),
+            ("", "\ncheck: new\nnew:\n\ttrue\n"),
+            ("", "\n%.out: %.c\n\ttrue\n"),
+            ("", "\n.c.out:\n\ttrue\n"),
+            ("", "\na.out:\n\ttrue\n"),
+            ("", "\napp.c:\n\ttrue\n"),
+            ("", "\na:\n\ttrue\n"),
+            ("", "\n.DEFAULT_GOAL = new\nnew:\n\ttrue\n"),
+            ("", "\nnew: $(eval CC=true)\n\ttrue\n"),
+            ("", "\nnew: $(shell touch a.out)\n\ttrue\n"),
+            ("", "\nnew: b/other\n\ttrue\n"),
+            ("", "\nexport CC\n"),
+            ("", "\n.SILENT:\n"),
+            ("", "\n.PHONY: app.c\n"),
+            ("", "\ninclude new.mk\nnew:\n\ttrue\n"),
+            ("", "\nnew::\n\ttrue\n"),
+            ("", "\nnew: ; CC = true\n"),
+            ("", "\nnew:\n\ttrue\nX = 1\n\tCC = true\n"),
+            ("", "\nnew:\n\ttrue\r\n"),
+            ("", "\nnew:\n\ttrue \\\\\n\nCC = true\n"),
+            ("", "\ndefine new:\n\ttrue\nendef\n"),
+            ("check: $(TESTS)", "new:\n\ttrue\ncheck: $(TESTS)"),
+            ("\t@for", "new:\n\t@for"),
+            ("unit\n\t@for", "unit\nnew:\nifdef X\n\t@for"),
+            ("\t./a.out\n", "\t./a.out \\\nnew:\n\ttrue\n"),
+            ("\t./a.out\n", ".PHONY: new\n\t./a.out\n"),
+            ("\t./a.out\n", ""),
+            ("\t$(CC)", "\t@$(CC)"),
+            ("unit deep\n", "unit\n"),
+            ("old:\n\techo old", "old:\n\techo new"),
+        ] {
+            let is = if from.is_empty() { format!("{BASE}{to}") } else { BASE.replacen(from, to, 1) };
+            assert_ne!(is, BASE);
+            assert!(!is_free(BASE, &is, "make check"), "{to}");
+        }
+        let (before, behind) = ("check: a\nifdef A\nunit: b\n", "else\nunit: c\nendif\n\t./unit\n");
+        assert!(!is_free(&format!("{before}{behind}"), &format!("{before}{plain}{behind}"), "make check"));
+        let new = |was: &str, step: &str| is_free(was, &format!("{was}{plain}"), step);
+        assert!(new(BASE, "make check"));
+        for (from, to) in [
+            ("-s deep", "-s $(WHICH)"),
+            ("-s deep", "-s n$(WHICH)"),
+            ("unit\n", "unit $(MORE)\n"),
+            ("unit\n", "unit $(addprefix n,$(MORE))\n"),
+            ("unit\n", "unit n$(MORE)\n"),
+            ("CC = cc\n", "CC = cc\nWHICH = n$(MORE)\n"),
+            ("CC = cc\n", "CC = cc\nWHICH = $(A)$(B)\n"),
+            ("a.out: app.c\n", "a.out: new.c\n"),
+            ("b/%: t/%.c\n", "%.out: n%\n"),
+            ("CC = cc\n", "CC = cc\n-include new\n"),
+        ] {
+            assert!(!new(&BASE.replacen(from, to, 1), "make check"), "{to}");
+        }
+        for step in [
+            "make check new",
+            "make $(cat which)",
+            "T=$(cat which); make $T",
+            "make check-$T",
+            "for t in check new; do make $t; done",
+        ] {
+            assert!(!new(BASE, step), "{step}");
+        }
+    }
+}
