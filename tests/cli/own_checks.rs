@@ -258,6 +258,23 @@ fn an_ignored_file_that_a_check_reads_is_included_but_for_secrets_and_what_is_bu
 }
 
 #[test]
+fn an_ignored_file_that_helps_one_of_two_checks_is_included_with_the_name_of_that_one() {
+    long_test!();
+    let make = "lint:\n\tgrep -q 1 .env.test\ntest:\n\tgrep -q 1 .env.test\n\t@test -e silent\n.PHONY: test lint\n";
+    let place = Fledge::new().file("Makefile", make).file(".gitignore", ".env.test\nsilent\n");
+    let place = place.file(".env.test", "A=1\n").file("silent", "").file(CI, workflow(&["make lint", "make test"]));
+    let tried = place.committed().args(&["init"]).run();
+    if tried.stderr.contains("there was no clean room") {
+        return;
+    }
+    let page = page(&tried);
+    let why = "# git ignores these files, and `lint` passes only with them\ninclude_ignored:\n  - \".env.test\"\n";
+    assert!(page.contains(why), "{page}");
+    assert!(unfolded(&page).contains("`test` passes by hand and fails in a clean room ("), "{page}");
+    assert!(unfolded(&tried.stderr).contains("so the lane says `include_ignored: [.env.test]`"), "{}", tried.story());
+}
+
+#[test]
 fn a_test_that_fails_on_the_project_stays_with_its_reason_in_the_file() {
     let make = ".PHONY: test\ntest:\n\t@echo error: expected 3, got 4; echo bye; exit 1\n";
     let init = Fledge::new().file("Makefile", make).args(&["init"]).run();
