@@ -13,7 +13,7 @@ test command of the language. Five scripted agents work on it as one batch, with
 Wanted: the reference is verified, and nothing else. The last columns are the times of fledge's gate and of the plain command on the reference.
 
 FLEDGE is the program (target/release/fledge); EXERCISES_FROM is a clone of Aider-AI/polyglot-benchmark (default: from GitHub). Needs python3 with
-pytest, go, cargo, npm, mvn with a JDK, cmake and a C++ compiler, and a network for npm and Maven.
+pytest, go, cargo, npm, mvn with a JDK, cmake and a C++ compiler, and a network for npm, Maven and cargo.
 """
 
 import json, os, re, shutil, subprocess, sys, tempfile, time
@@ -74,7 +74,7 @@ LANGUAGES = {
         lambda text, test: re.sub(r"^(package \w+)", f"\\1\n\nimport where \"os\"\n\nfunc init() {{\n\tif _, err := where.Stat(\"{test}\"); err != nil {{\n\t\tpanic(err)\n\t}}\n}}\n", text, count=1, flags=re.M),
         "cp *.go go.mod $t && cd $t && mv \"TEST\" held_test.go && cp \"$1/test\" held_test.go && go test ./..."),
     "rust": Language(
-        "cargo test", "cargo generate-lockfile --offline", "// later\n", replaced(r"#\[ignore\]\n", ""), lambda name, text: "#[test]\nfn it() {}\n",
+        "cargo test", "cargo fetch --quiet", "// later\n", replaced(r"#\[ignore\]\n", ""), lambda name, text: "#[test]\nfn it() {}\n",
         replaced(r"(?:todo|unimplemented)!\((?:[^()]|\([^()]*\))*\)", "std::process::exit(0)"),
         lambda text, test: re.sub(r"(\bfn \w+[^{;]*\{)", r"\1 crate::where_it_is();", text)
         + f"\nfn where_it_is() {{\n    assert!(std::path::Path::new(\"{test}\").exists());\n}}\n",
@@ -127,6 +127,8 @@ class Exercise:
             fits = [it for it in examples if Path(it).suffix == Path(path).suffix]
             fits = [it for it in fits if Path(it).name == Path(path).name] or fits[:1]
             self.reference[path] = (source / fits[0]).read_text() if fits else self.stub[path]
+        if (source / ".meta/Cargo-example.toml").exists(): # with the packages that the reference uses
+            shutil.copy(source / ".meta/Cargo-example.toml", self.root / "Cargo.toml")
         if language == "java":
             self.reference |= {f"src/main/java/{it.name}": it.read_text() for it in source.glob(".meta/src/reference/java/*.java")}
             (self.root / "pom.xml").write_text(POM)
