@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why a change of a part is no finding.
 pub(super) const WHY: &str = "which no command of the base uses";
 
-/// The names of files that are compared part by part, the programs that read them, and how they are compared.
-const READ_BY: &[(&[&str], &[&str], Compare)] = &[
+/// The files that are compared part by part.
+const READ_BY: &[Row] = &[
     (&["Makefile", "GNUmakefile", "makefile"], &["make", "gmake", "MAKE"], make_parts::differ),
     (&["tox.ini"], &["tox"], tox_parts::differ),
 ];
@@ -24,6 +24,9 @@ const READ_BY: &[(&[&str], &[&str], Compare)] = &[
 const MOST: usize = 20;
 const MOST_WORDS: usize = 20_000;
 const MOST_BESIDE: usize = 2000;
+
+/// Names of files, the programs that read them, and how they are compared.
+type Row = (&'static [&'static str], &'static [&'static str], Compare);
 
 /// Compares two versions of a file: the names of the parts that differ, where nothing else does and none is used.
 type Compare = fn(&str, &str, &Around) -> Option<Vec<String>>;
@@ -63,7 +66,7 @@ fn is_of(pattern: &str) -> bool {
     READ_BY.iter().any(|(names, ..)| names.contains(&pattern))
 }
 
-fn row(path: &str) -> Option<&'static (&'static [&'static str], &'static [&'static str], Compare)> {
+fn row(path: &str) -> Option<&'static Row> {
     READ_BY.iter().find(|(names, ..)| names.contains(&name_of(path)))
 }
 
