@@ -277,7 +277,7 @@ async fn judge_lane(
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
-        Some(room) if is_asked => Some(Sentry::post(gate, room, &kept).await.map_err(BaseFault::CannotRun)?),
+        Some(room) if is_asked => Some(Sentry::post(gate, lane, room, &kept).await.map_err(BaseFault::CannotRun)?),
         Some(_) | None => None,
     };
     let mut place = here(logs);

@@ -63,7 +63,7 @@ impl Gate {
             let place = room.room(site, site.logs.join("setup"));
             base::set_up(&lane, site, place, stop, &|_| {}).await?;
         }
-        let sentry = Sentry::post(self, &room, &kept).await.map_err(BaseFault::CannotRun)?;
+        let sentry = Sentry::post(self, &lane, &room, &kept).await.map_err(BaseFault::CannotRun)?;
         Ok(Entered { gate: self, site, lane, room, sentry, caches, _filled: filled })
     }
 }

@@ -137,6 +137,16 @@ impl Seal {
         stamps_of(&self.survey())
     }
 
+    /// The stamps of all protected files as they are now, and of these files beside them.
+    pub(super) fn stamps_with(&self, files: &BTreeSet<String>) -> Stamps {
+        let Stamps(mut stamps) = self.stamps();
+        let paths = files.iter().map(|path| text_path(path));
+        stamps.extend(
+            paths.filter_map(|path| Some((path.clone(), stamp(&self.root.join(path).symlink_metadata().ok()?)))),
+        );
+        Stamps(stamps)
+    }
+
     /// The paths that were written between two looks.
     pub fn touched(&self, before: &Stamps, after: &Stamps) -> Vec<Finding> {
         let all: BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
@@ -312,8 +322,11 @@ impl Seal {
     }
 }
 
+fn stamp(meta: &Metadata) -> (u64, u64, i64, i64) {
+    (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec())
+}
+
 fn stamps_of(entries: &[(PathBuf, DirEntry)]) -> Stamps {
-    let stamp = |meta: &Metadata| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec());
     Stamps(entries.iter().filter_map(|(path, entry)| Some((path.clone(), stamp(&entry.metadata().ok()?)))).collect())
 }
 

@@ -32,9 +32,14 @@ enum Before {
 /// The protected paths that a layer changes.
 type Differences = BTreeMap<PathBuf, Differs>;
 
+/// Why no step may write a manifest, even for a while: a later command of the step reads it.
+const MANIFEST: &str = "it says what the checks run";
+
 #[derive(Debug)]
 struct Post {
     seal: Seal,
+    /// Manifests of the base, which the work may change and steps may not. Empty if the lane writes.
+    manifests: BTreeSet<String>,
     before: Before,
     folders: FolderWatch,
     /// What was seen to be written, by path, each with the step that had just ended.
@@ -42,24 +47,26 @@ struct Post {
 }
 
 impl Sentry {
-    /// Takes a look before the first step. `kept` are the protected paths of the room, whose folders are watched.
+    /// Takes a look before the first step of a lane. `kept` are the protected paths of the room, whose folders are
+    /// watched.
     ///
     /// # Errors
     /// That looking panicked.
-    pub(super) async fn post(gate: &Gate, room: &CleanRoom, kept: &[String]) -> Result<Self, String> {
+    pub(super) async fn post(gate: &Gate, lane: &Lane, room: &CleanRoom, kept: &[String]) -> Result<Self, String> {
         let (protection, files, kept) = (gate.policy.protection().clone(), room.files(), kept.to_vec());
         let sides = room.overlay().map(|overlay| overlay.sides().clone());
+        let manifests = if lane.writes { BTreeSet::new() } else { gate.policy.closed_manifests() };
         let look = move || {
             let folders = FolderWatch::begin(&files, &kept);
             let seal = Seal::of_nothing(&files, protection);
             let before = match sides {
-                None => Before::Folder(seal.stamps()),
+                None => Before::Folder(seal.stamps_with(&manifests)),
                 Some(sides) => {
-                    let before = differences(&seal, &sides)?;
+                    let before = differences(&seal, &manifests, &sides)?;
                     Before::Layer(sides, before)
                 }
             };
-            Ok(Self(Arc::new(Post { seal, before, folders, seen: Mutex::default() })))
+            Ok(Self(Arc::new(Post { seal, manifests, before, folders, seen: Mutex::default() })))
         };
         tokio::task::spawn_blocking(look).await.map_err(panicked)?
     }
@@ -82,11 +89,14 @@ impl Sentry {
     }
 
     fn look(&self, step: &str) -> Result<(), String> {
-        let Post { seal, before, folders, seen } = &*self.0;
-        let touched = match before {
-            Before::Folder(before) => seal.touched(before, &seal.stamps()),
-            Before::Layer(sides, before) => touched(seal, sides, before, &differences(seal, sides)?),
+        let Post { seal, manifests, before, folders, seen } = &*self.0;
+        let mut touched = match before {
+            Before::Folder(before) => seal.touched(before, &seal.stamps_with(manifests)),
+            Before::Layer(sides, before) => touched(seal, sides, before, &differences(seal, manifests, sides)?),
         };
+        for finding in touched.iter_mut().filter(|finding| manifests.contains(&finding.path)) {
+            finding.rule = MANIFEST.into();
+        }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in touched.into_iter().chain(folders.seen().into_iter().map(FolderWatch::finding)) {
             seen.entry(finding.path.clone()).or_insert_with(|| (finding, step.to_owned()));
@@ -129,8 +139,11 @@ impl Sentry {
 }
 
 /// The protected paths that a layer changes now.
-fn differences(seal: &Seal, sides: &Sides) -> Result<Differences, String> {
-    let is_protected = |path: &Path| seal.protection().rule(&path_text(path)).is_some();
+fn differences(seal: &Seal, manifests: &BTreeSet<String>, sides: &Sides) -> Result<Differences, String> {
+    let is_protected = |path: &Path| {
+        let path = path_text(path);
+        manifests.contains(&path) || seal.protection().rule(&path).is_some()
+    };
     let enters = |path: &Path| {
         let is_skipped = path.file_name().is_some_and(|name| NOT_LOOKED_INTO.iter().any(|it| name == *it));
         !is_skipped || is_protected(path)

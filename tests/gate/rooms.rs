@@ -21,6 +21,21 @@ fn what_one_step_makes_does_not_steer_the_next() {
 }
 
 #[test]
+fn no_step_writes_a_manifest_even_where_a_later_one_puts_it_back() {
+    let swap = "cp package.json kept; echo 'lint: cp kept package.json' > package.json";
+    let model = Model::new([write("src/code.sh", swap), say("Done.")]);
+    let lint = "sh -c \"$(sed -n 's/.*lint: //p' package.json)\"";
+    let steps =
+        json!([{"name": "build", "run": "for code in src/*.sh; do . ./$code; done"}, {"name": "lint", "run": lint}]);
+    let run = Fledge::simple(&model).file("src/code.sh", "true\n").file("package.json", "{} // lint: false\n");
+    let run = run.lane("verify", &json!({ "steps": steps }).to_string()).arg("--max-retries=0").run();
+    let report = run.must_be(6, "gate_tampered");
+    let rule = "it says what the checks run; written in the room, seen after step `build` of lane `verify`";
+    let finding = json!({"path": "package.json", "change": "changed", "rule": rule});
+    assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
+}
+
+#[test]
 fn tests_write_beside_themselves_whatever_the_agent_has_added() {
     long_test!();
     for added in ["true", "echo new > tests/new.sh", "mkdir -p tests/more; echo new > tests/more/data"] {

@@ -145,7 +145,7 @@ impl Sitting<'_> {
             let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
             return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
         }
-        let sentry = Sentry::post(self.gate, &room, &kept).await.map_err(Early::Broken)?;
+        let sentry = Sentry::post(self.gate, lane, &room, &kept).await.map_err(Early::Broken)?;
         let unwatched = sentry.unwatched().filter(|note| !record.notes.contains(note));
         record.notes.extend(unwatched);
         place.after_step = Some(sentry.after_step());

@@ -251,6 +251,12 @@ impl Policy {
         manifest::is_one(path) || is_tests() || later_runs::reads(path) || unused_parts::reads(path)
     }
 
+    /// Returns the manifests of the base that the task does not open and no rule protects as a whole.
+    pub fn closed_manifests(&self) -> BTreeSet<String> {
+        let is_free = |path: &&String| !self.opened.fit(path) && self.rule(path).is_none();
+        self.frozen.manifests.iter().filter(is_free).cloned().collect()
+    }
+
     /// Whether a path is that of a manifest, of which some may change and some may not.
     pub fn is_manifest(path: &str) -> bool {
         manifest::is_one(path)

@@ -118,6 +118,29 @@ async fn what_is_protected_is_written_by_no_step_in_a_room_not_even_for_a_while(
 }
 
 #[tokio::test]
+async fn no_step_writes_a_manifest_for_a_while_unless_it_does_so_on_the_base() {
+    let lints = "sh -c \"$(sed -n \"s/.*lint: //p\" package.json)\"";
+    let runs = lane("", &[CODE, lints, "for code in src/*.end; do . ./$code; done"]);
+    let manifest = ("package.json", "{} // lint: false\n");
+    let files = [("src/code.sh", "true\n"), ("src/code.end", "true\n"), manifest];
+    let court = court(&files, &[("verify", &runs)], None).await;
+    court.write("src/code.sh", "cp package.json kept; echo 'lint: true' > package.json\n");
+    court.write("src/code.end", "cp kept package.json\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    let rule = "it says what the checks run; written in the room, seen after step `s0` of lane `verify`";
+    assert_eq!(
+        (verdict.ruling, told(&verdict)),
+        (Ruling::Tampered, vec![("package.json".to_owned(), rule.to_owned())])
+    );
+
+    let rewrites = lane("", &["cp package.json kept && cp kept package.json && rm kept"]);
+    let court = self::court(&[manifest], &[("verify", &rewrites)], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    court.write("new", "1\n");
+    assert_eq!(court.ruling().await, Ruling::Passed);
+}
+
+#[tokio::test]
 async fn what_git_ignores_and_what_is_in_caches_may_be_made_in_a_room() {
     let makes = lane("cache: [out]", &["mkdir -p build out && echo all: | tee build/Makefile out/Makefile"]);
     let court = court(&[(".gitignore", "build/\nout/\n")], &[("verify", &makes)], None).await;
