@@ -142,8 +142,9 @@ impl Environment {
     /// The environment of the agent's commands: the variables that programs and toolchains need, without secrets. Colours and pagers
     /// are off.
     pub fn child_env(&self) -> BTreeMap<String, String> {
-        let kept =
-            |(name, value): &(&String, &String)| is_for_children(name) && !is_secret(name) && !has_password(value);
+        let kept = |(name, value): &(&String, &String)| {
+            is_for_children(name) && !is_secret(name) && !has_password(value) && !leads_to_jobserver(value)
+        };
         without_terminal(self.vars.iter().filter(kept))
     }
 
@@ -340,7 +341,13 @@ fn is_for_children(name: &str) -> bool {
 }
 
 fn is_kept_from_steps(name: &str, value: &str) -> bool {
-    is_secret(name) || has_password(value) || is_listed(NOT_FOR_STEPS, name)
+    is_secret(name) || has_password(value) || is_listed(NOT_FOR_STEPS, name) || leads_to_jobserver(value)
+}
+
+/// Returns true if a value of `MAKEFLAGS` and the like names the pipe of the `make` that started fledge. It is closed in
+/// rooms, so builds there would wait for it or run one job at a time.
+fn leads_to_jobserver(value: &str) -> bool {
+    value.contains("--jobserver-auth=") || value.contains("--jobserver-fds=")
 }
 
 fn is_listed(list: &[&str], name: &str) -> bool {

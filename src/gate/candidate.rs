@@ -21,6 +21,9 @@ const SOURCES: usize = 200;
 /// Why nothing may be put into a cache.
 const CACHED: &str = "it is in a cache of the gate, which only the base fills";
 
+/// Why no link may be in the place of a file whose content is compared with that of the base.
+const COMPARED: &str = "its content is compared with that of the base, and a link leads to another one";
+
 /// A tree that is to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
@@ -224,7 +227,10 @@ fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
 
 /// A link in a place where there may be none.
 fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
-    let rule = gate.policy.forbids_link(&change.path).filter(|_| change.to_mode == trees::LINK)?;
+    let path = &change.path;
+    let is_compared = || (Policy::is_compared(path) || locks::reads(path)) && !gate.policy.is_opened(path);
+    let forbidden = gate.policy.forbids_link(path).or_else(|| is_compared().then_some(COMPARED));
+    let rule = forbidden.filter(|_| change.to_mode == trees::LINK)?;
     Some(Finding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
 }
 

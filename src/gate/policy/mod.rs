@@ -262,6 +262,11 @@ impl Policy {
         manifest::is_one(path)
     }
 
+    /// Returns true if a change of a file of this name is judged by what its versions say: a manifest, a Makefile, `tox.ini`.
+    pub fn is_compared(path: &str) -> bool {
+        manifest::is_one(path) || unused_parts::reads(path)
+    }
+
     /// The tables of a manifest that name dependencies, by their paths. Leaves out empty tables; has none of a file
     /// that is not a manifest or cannot be read.
     pub fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {

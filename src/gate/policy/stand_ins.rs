@@ -83,8 +83,8 @@ impl StandIns {
 
     /// Whether a folder is above a path that may not be new.
     pub(super) fn is_above(&self, folder: &str) -> bool {
-        let Self { programs, read, targets, headers, .. } = self;
-        let places = programs.keys().chain(read).chain(targets.keys()).chain(headers);
+        let Self { programs, read, targets, headers, included } = self;
+        let places = programs.keys().chain(read).chain(targets.keys()).chain(headers).chain(included);
         places.filter_map(|place| place.strip_prefix(folder)).any(|rest| rest.starts_with('/'))
     }
 

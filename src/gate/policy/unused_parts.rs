@@ -1,7 +1,8 @@
-//! Targets of a Makefile and environments of `tox.ini` that no command of the base uses: their change is a note. Pure.
+//! New targets of a Makefile and environments of `tox.ini` that no command of the base uses: they are a note. Pure.
 //!
 //! When in doubt, a part counts as used, and the file stays protected as a whole.
 
+use super::makefiles::is_makefile;
 use super::named::{LONGEST, is_shell, is_source};
 use super::reached::Reached;
 use super::{Base, Change, ChangeKind, Policy, Side, ci, make_parts, tox_parts, unused};
@@ -28,7 +29,7 @@ const MOST_BESIDE: usize = 2000;
 /// Names of files, the programs that read them, and how they are compared.
 type Row = (&'static [&'static str], &'static [&'static str], Compare);
 
-/// Compares two versions of a file: the names of the parts that differ, where nothing else does and none is used.
+/// Compares two versions of a file. Returns the new parts if nothing else differs and none of them is used.
 type Compare = fn(&str, &str, &Around) -> Option<Vec<String>>;
 
 /// The files of the base that are compared part by part.
@@ -108,8 +109,7 @@ impl Parts {
 }
 
 impl Policy {
-    /// Returns the parts of a protected file that a change adds, changes or removes, where these are all that differs and no
-    /// command of the base uses them.
+    /// Returns the parts that a change adds to a protected file, if nothing else differs and no command of the base uses them.
     pub(super) fn changed_parts(
         &self,
         Change { path, kind }: &Change,
@@ -122,7 +122,7 @@ impl Policy {
         differ(&text(Side::Base)?, &text(Side::Candidate)?, around)
     }
 
-    /// The protected files among these changes that differ in nothing but unused parts.
+    /// Returns the protected files to which these changes add nothing but unused parts.
     pub fn changed_in_unused_parts(
         &self,
         changes: &[Change],
@@ -154,7 +154,10 @@ fn texts(
     let mut texts: Vec<(String, String)> = reached.texts.clone().into_iter().collect();
     let mut left = unused::MOST_BYTES;
     for path in files.iter().filter(|_| files.len() <= unused::MOST) {
-        let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { continue };
+        let Some(bytes) = read(path) else { continue };
+        if bytes.len() > LONGEST {
+            return None;
+        }
         left = left.checked_sub(bytes.len())?;
         texts.push(((*path).clone(), String::from_utf8_lossy(&bytes).into_owned()));
     }
@@ -173,6 +176,12 @@ fn asked(path: &str, programs: &[&str], lanes: &[Lane], texts: &[(String, String
     }
     let envs = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
     asked.extend(envs.flat_map(|env| env.values()).flat_map(|value| names_in(value)));
+    let includes = |(other, text): &(String, String)| {
+        other != path && is_makefile(other) && make_parts::included(text).next().is_some()
+    };
+    if texts.iter().any(includes) {
+        return None;
+    }
     let mut is_wide = false;
     for (other, text) in texts.iter().filter(|(other, text)| other != path && runs(text, programs)) {
         let is_of_ci = of_ci.fit(other);
