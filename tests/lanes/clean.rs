@@ -109,7 +109,9 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let empty = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed;\"' }]\n";
     let without =
         "steps: [{ name: test, run: 'printf \"?   \\tm\\t[no test files]\\n\"; echo no tests ran in 0.01s' }]\n";
+    let contradicts = "steps: [{ name: test, run: 'echo \"test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\"' }]\n";
     for (lane, why) in [
+        (contradicts, "verify/test: its exit code says that all is well, and its tests say that some failed"),
         (without, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (
