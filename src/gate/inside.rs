@@ -59,7 +59,7 @@ fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<
     found
 }
 
-/// Whether cargo takes a file for a test or a program of a package by its place.
+/// Returns true if cargo builds the file as a test or a program of the package because of its folder.
 fn is_found_in(package: &str, path: &str) -> bool {
     let below = if package.is_empty() {
         Some(path)

@@ -12,7 +12,7 @@ const DIRECTIVES: &[&str] = &[
     "include", "sinclude", "export", "unexport", "override", "private", "define", "endef", "undefine", "vpath", "load",
 ];
 const CONDITIONALS: &[&str] = &["ifeq", "ifneq", "ifdef", "ifndef", "else", "endif"];
-/// What changes how the lines of a Makefile are read, or has it read itself.
+/// Text that changes how make reads lines, or that lets a Makefile read itself.
 const UNCLEAR: &[&str] =
     &[".RECIPEPREFIX", ".SECONDEXPANSION", "$(eval", "${eval", "MAKEFILE_LIST", ".VARIABLES", "$(file", "${file"];
 
@@ -115,7 +115,7 @@ fn logical_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Whether a line is empty or a comment.
+/// Returns true if a line is empty or a comment.
 fn is_nothing(line: &str) -> bool {
     !line.starts_with('\t') && (line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
@@ -183,7 +183,7 @@ fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Withou
     }
 }
 
-/// Whether a line is the rule of a target that can be the default.
+/// Returns true if a line is the rule of a target that can be the default.
 fn is_first(line: &str) -> bool {
     let plain = |name: &str| !name.starts_with('.') && !name.contains(['%', '$', '\\']);
     let word = line.trim_start_matches('-').split_whitespace().next().unwrap_or_default();
@@ -192,7 +192,7 @@ fn is_first(line: &str) -> bool {
     targets.is_some_and(|targets| targets.split_whitespace().next().is_some_and(plain))
 }
 
-/// What is left without these targets: lines, each with whether its words are uses.
+/// Returns the lines without these targets, each with true if its words count as uses.
 fn rest(pieces: &[Piece<'_>], unused: &BTreeMap<&str, (&str, &str)>) -> Vec<(String, bool)> {
     let mut rest = Vec::new();
     for piece in pieces {
@@ -211,7 +211,7 @@ fn rest(pieces: &[Piece<'_>], unused: &BTreeMap<&str, (&str, &str)>) -> Vec<(Str
     rest
 }
 
-/// What the rest of a Makefile uses.
+/// Names that the rest of a Makefile uses.
 struct Used {
     names: BTreeSet<String>,
     /// The starts and ends of names that are put together.
@@ -253,7 +253,7 @@ impl Used {
     }
 }
 
-/// What stands before and behind signs in a word.
+/// Splits a word into the text before the first of these characters and the text after the last.
 fn ends(word: &str, signs: &[char]) -> Option<(String, String)> {
     let (start, end) = (word.find(signs)?, word.rfind(signs)?);
     Some((word[..start].to_owned(), word[end + 1..].to_owned()))

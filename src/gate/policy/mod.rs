@@ -317,7 +317,7 @@ impl Policy {
         }
     }
 
-    /// Whether a folder is looked into for modules, programs and the like that may not be new there.
+    /// Returns true if tests could find modules or programs in the folder that must not be added.
     fn is_above_stand_ins(&self, path: &str) -> bool {
         let Frozen { modules, shadows, stand_ins, .. } = &self.frozen;
         modules.contains(path) || shadows.is_above(path) || stand_ins.is_above(path)

@@ -103,7 +103,7 @@ impl Shadows {
         module_of(path).is_some_and(|module| self.modules.contains(module))
     }
 
-    /// Whether a folder is one that Python finds modules of the standard library in, or is above one.
+    /// Returns true if Python looks in the folder, or below it, for modules of the standard library.
     pub(super) fn is_above(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let mut inside = self.modules.range(below.clone()..).take_while(|module| module.starts_with(&below));

@@ -81,7 +81,7 @@ impl StandIns {
         Self { programs, read, targets, headers, included }
     }
 
-    /// Whether a folder is above a path that may not be new.
+    /// Returns true if a path below the folder must not be added.
     pub(super) fn is_above(&self, folder: &str) -> bool {
         let Self { programs, read, targets, headers, included } = self;
         let places = programs.keys().chain(read).chain(targets.keys()).chain(headers).chain(included);

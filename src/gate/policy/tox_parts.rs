@@ -49,7 +49,7 @@ fn environment(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_part) && !name.starts_with("py")).then_some(name)
 }
 
-/// Whether the lines of a section are read alike by all that read the file: keys that differ, with their values, and comments.
+/// Returns true if all parsers read the lines of a section alike: unique keys with values, and comments.
 fn is_plain(lines: &[&str]) -> bool {
     let mut keys = BTreeSet::new();
     lines.iter().filter(|line| !line.trim().is_empty()).all(|line| {

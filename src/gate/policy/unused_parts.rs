@@ -36,7 +36,7 @@ type Compare = fn(&str, &str, &Around) -> Option<Vec<String>>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parts(BTreeMap<String, Around>);
 
-/// What may use the parts of a file.
+/// Names around a file that may refer to its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Around {
     /// Words of commands.
@@ -46,23 +46,23 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Whether a part of this name may be used.
+    /// Returns true if something may use a part of this name.
     pub(super) fn uses(&self, name: &str) -> bool {
         self.asked.contains(name) || self.is_beside(name)
     }
 
-    /// Whether a file or folder beside it has this name.
+    /// Returns true if a file or folder beside it has this name.
     pub(super) fn is_beside(&self, name: &str) -> bool {
         self.beside.contains(name)
     }
 }
 
-/// Whether the content of a path is compared part by part.
+/// Returns true if the policy compares the file part by part.
 pub(super) fn reads(path: &str) -> bool {
     row(path).is_some()
 }
 
-/// Whether a rule of the table protects nothing but such files.
+/// Returns true if a rule of the table protects only such files.
 fn is_of(pattern: &str) -> bool {
     READ_BY.iter().any(|(names, ..)| names.contains(&pattern))
 }
@@ -138,7 +138,7 @@ impl Policy {
     }
 }
 
-/// Whether a text has only characters that all readers of it take alike.
+/// Returns true if all parsers read the characters of a text alike.
 fn is_plain(text: &str) -> bool {
     let is_odd = |c: char| (c.is_control() || c.is_whitespace()) && !matches!(c, ' ' | '\n' | '\t');
     text.len() <= LONGEST && !text.contains(is_odd) && !text.contains("\\\\\n")
@@ -208,12 +208,12 @@ pub(super) fn names_in(text: &str) -> impl Iterator<Item = String> {
     text.split(move |c| !is_part(c)).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
 }
 
-/// Whether a text has the name of one of these programs as a word.
+/// Returns true if the name of one of these programs is a word of the text.
 fn runs(text: &str, programs: &[&str]) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| programs.contains(&word))
 }
 
-/// Whether a command of a text gives one of these programs a word that is not in the text.
+/// Returns true if a command passes one of these programs a word that the text does not contain.
 pub(super) fn is_unclear(text: &str, programs: &[&str]) -> bool {
     let text = text.replace("\\\n", " ");
     let fills = ["=$(", "=\"$(", "=`", "read "].iter().any(|fills| text.contains(fills));
@@ -230,7 +230,7 @@ pub(super) fn is_unclear(text: &str, programs: &[&str]) -> bool {
     })
 }
 
-/// Whether a word of a shell is one variable and nothing else.
+/// Returns true if a word of a shell is a single variable.
 fn is_one_variable(word: &str) -> bool {
     let Some(name) = word.strip_prefix('$') else { return false };
     let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);

@@ -136,8 +136,8 @@ impl Fence {
     }
 }
 
-/// Closes what whoever started fledge has left open: files and pipes that no program behind the wall is to reach, and by which it
-/// could know who that was.
+/// Closes files and pipes that the process that started fledge left open. Programs in the sandbox must
+/// not reach them, and could learn from them who started fledge.
 fn close_inherited() {
     let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
         .into_iter()

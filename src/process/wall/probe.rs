@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The longest that a trial may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// Where temporary files are kept on a disk.
+/// Folder for temporary files on a disk.
 const ON_DISK: &str = "/var/tmp";
 /// Where bubblewrap is looked for before the search path.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
