@@ -362,6 +362,7 @@ fn steps_have_every_variable_but_secrets_and_what_belongs_to_the_session() {
         ("GIT_DIR", "/r/.git"),
         ("LD_PRELOAD", "/x.so"),
         ("MAILER_DSN", "x"),
+        ("MAKEFLAGS", " -j4 --jobserver-auth=3,4"),
         ("MYSQL_PWD", "x"),
         ("NPM_AUTH", "x"),
         ("OPENAI_API_KEY", "x"),
@@ -373,4 +374,5 @@ fn steps_have_every_variable_but_secrets_and_what_belongs_to_the_session() {
     assert_eq!(environment.step_env(), kept.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     assert_eq!(environment.kept_from_steps().collect::<Vec<_>>(), removed.map(|(name, _)| name));
     assert_eq!(environment.own_env().len(), kept.len() + removed.len());
+    assert!(!environment.child_env().contains_key("MAKEFLAGS"));
 }
