@@ -200,7 +200,7 @@ async fn packages_of(
             continue;
         }
         let manifest = text(site, gate.base(), &joined(folder, "Cargo.toml"), stop).await?.unwrap_or_default();
-        // A workspace without a package of its own has no tests.
+        // A workspace without a root package has no tests.
         if manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key)) {
             found.insert(folder.to_owned());
         }

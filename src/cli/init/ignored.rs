@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// How often the checks are tried with more ignored files.
 const MOST_TRIES: usize = 3;
-/// The bytes in which a file that is no text is known, and one that holds secrets.
+/// Bytes at the start of a file in which fledge looks for secrets and for binary data.
 const START: u64 = 1 << 18;
 /// Endings of files that hold keys.
 const KEYS: [&str; 10] = ["pem", "key", "p12", "pfx", "jks", "keystore", "asc", "gpg", "tfvars", "kdbx"];

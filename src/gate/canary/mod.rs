@@ -102,7 +102,7 @@ impl Bed {
     }
 }
 
-/// What is planted for a canary.
+/// Failing tests that fledge plants for a canary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planted {
     /// Files with tests like those of the base.
@@ -120,8 +120,8 @@ impl Planted {
     }
 }
 
-/// How the source of a test has its mark: in two halves, so that nothing but the test that runs prints it whole. Linters and
-/// formatters print lines of sources, too.
+/// Returns the form in which a test's source holds its mark: in two halves, so that only the running test prints it whole.
+/// Linters and formatters print lines of sources.
 fn joined(canary: &Canary) -> &'static str {
     match canary {
         Canary::Pytest | Canary::GoTest => r#""{half}" + "{rest}""#,
@@ -224,8 +224,8 @@ pub(super) fn says_failed(line: &str, plant: &Plant) -> bool {
     names_it && SIGNS.iter().any(|sign| line.contains(sign))
 }
 
-/// Whether a word is the name of a file, with a line in it: so linters and compilers say what they have against its text. The rest
-/// of the line is behind the word.
+/// Returns true if a word is a file name with a line number: the form in which linters and compilers report. `rest` is the text
+/// behind the word.
 fn is_place(rest: &str) -> bool {
     let ending = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '.' && letter != '_').next();
     let behind = &rest[ending.map_or(0, str::len)..];

@@ -39,7 +39,7 @@ impl Sight {
         self.seen.len() > before && self.seen.len() < self.plants.len()
     }
 
-    /// Whether nothing was seen.
+    /// Returns true if the lane saw none of the planted tests.
     pub(in crate::gate) fn has_none(&self) -> bool {
         self.seen.is_empty()
     }

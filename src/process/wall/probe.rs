@@ -115,7 +115,7 @@ fn untried(helper: &Path) -> Result<Wall, String> {
 }
 
 /// A new folder for homes and temporary files. It is on a disk if there is one: of files in memory, all programs of the machine
-/// see the same file system there, so what one of them holds cannot be told.
+/// share that file system, so nobody can count what one of them holds.
 fn scratch() -> io::Result<TempDir> {
     let (mut builder, prefix) = (tempfile::Builder::new(), "fledge-");
     let folder = builder.prefix(prefix).tempdir()?;

@@ -131,7 +131,7 @@ impl Inner {
         let (mut seen, tracked): (Seen, BTreeSet<String>) = (seen?, tracked?.into_iter().collect());
         let rules = self.rules(&tracked);
         if seen.changes_rules() || !self.is_checked(&rules, index) {
-            // What an earlier run left in the index, and is ignored since, is not the user's.
+            // An earlier run may have left files in the index that the user ignores by now.
             let stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop).await?;
             let stale: Vec<String> = each(&stale).map(spelled).filter(|path| !tracked.contains(path)).collect();
             if !stale.is_empty() {

@@ -94,7 +94,7 @@ fn google_test(open: &str, body: &str) -> String {
     format!("{open} {{\n    {body};\n}}\n")
 }
 
-/// What is compared is printed as it stands in the source, so the mark is told beside it.
+/// Catch2 prints a comparison as it stands in the source, so the test prints its mark separately.
 fn catch(names: &BTreeSet<&str>) -> Vec<(String, String)> {
     let test = |form: String, body: String| {
         (form, format!("TEST_CASE(\"{{name}}\") {{\n    INFO(\"{{mark}}\");\n    {body};\n}}\n"))

@@ -75,7 +75,7 @@ fn inside(tests: Vec<(String, String)>) -> Vec<(String, String)> {
     tests.into_iter().map(|(form, text)| (form, indented(text))).collect()
 }
 
-/// A test without a lint of its own: a crate may forbid that.
+/// Returns a test that changes no lint level: a crate may forbid that.
 fn plain_test() -> String {
     format!("#[test]\nfn {{name}}() {{\n    {PANIC};\n}}\n")
 }
