@@ -70,7 +70,7 @@ fn steps_of_a_parallel_group_run_at_the_same_time() {
     // Each waits for the other: one after the other they would never end.
     let wait = |mine: &str, other: &str| format!("mkfifo {mine} 2>/dev/null; echo > {mine} & cat {other} > /dev/null");
     let lane = format!(
-        "timeout: 20s\njobs: 2\nsteps:\n  - run: mkfifo one two\n  - parallel:\n    - run: {}\n    - run: {}\n",
+        "timeout: 5m\njobs: 2\nsteps:\n  - run: mkfifo one two\n  - parallel:\n    - run: {}\n    - run: {}\n",
         wait("one", "two"),
         wait("two", "one")
     );

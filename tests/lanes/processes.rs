@@ -108,7 +108,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
         let lane = format!(
             "fail_fast: false\njobs: 2\nsteps: [{{ parallel: [{}, {}] }}]",
             step("it", &script, rule.more),
-            step("innocent", &innocent, ", timeout: 15s")
+            step("innocent", &innocent, ", timeout: 5m")
         );
         let steps = steps(&run(&lane));
         must_be(&steps[0], rule);
