@@ -184,6 +184,23 @@ fn a_file_that_is_asked_for_in_prose_needs_the_same_yes_as_the_tool() {
 }
 
 #[test]
+fn a_question_after_the_environment_is_answered_and_no_secret_is_told() {
+    let model = Model::new([
+        say("What's in the environment?"),
+        say("What's in $ANTHROPIC_API_KEY?"),
+        write("done", ""), // two questions in a row are answered
+        say("I need to read .env."),
+        say("Done."),
+    ]);
+    let run = Fledge::simple(&model).file(".env", "TOKEN=sk-ant-0123456789abcdef0123\n").run();
+    run.must_be(0, "verified");
+    let [all, one, file] = [1, 2, 4].map(|turn| model.asked()[turn].newest());
+    assert!(all.contains("PATH=/") && !all.contains("API_KEY"), "{all}");
+    assert!(one.contains("`ANTHROPIC_API_KEY` is not told here"), "{one}");
+    assert!(file.contains("TOKEN=") && !file.contains("0123456789abcdef"), "{file}");
+}
+
+#[test]
 fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
     let cassette = "turns:\n  \
         - tools: [{ name: subagent-spawn, input: { task: ask } }, { name: subagent-spawn, input: { task: talk } }]\n  \

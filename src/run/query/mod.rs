@@ -1,8 +1,6 @@
 //! Notices an answer that ends by asking, in prose, for what reading could have given: a file, or variables of the environment. Only the
 //! last sentence counts, and it must say that the speaker wants to see exactly one named thing, so that a finished answer is never mistaken.
 
-mod first;
-
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -23,51 +21,89 @@ pub enum Query {
     },
 }
 
-/// Bytes of the last sentence; a longer one asks for nothing.
+/// Bytes of a sentence; a longer one asks for nothing.
 const SENTENCE: usize = 400;
 
-/// The query that a text ends with, if it does, as an edition of the rules sees it.
-pub(super) fn detect(text: &str, edition: u32) -> Option<Query> {
-    if edition == 0 {
-        return first::detect(text);
-    }
+/// The query that a text ends with, if it does. A sentence after it may say no more than that the file should be sent, or what it is for.
+pub(super) fn detect(text: &str) -> Option<Query> {
+    static AFTER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?:(?:(?:can|could|would) you )?(?:please )?(?:provide|share|paste|show|send|post)(?: me)? (?:it|that|this|the file|the contents?|its contents?)(?: here)?(?: please)?|(?:then|once|after|with|this|that|it) [^?]{1,200}|thanks?(?: you)?)",
+        )
+    });
     let line = text.trim().lines().next_back()?.replace('\u{2019}', "'");
-    let sentence = last_sentence(line.trim().trim_start_matches(['-', '*', '>', ' ']));
-    if sentence.len() > SENTENCE {
-        return None;
-    }
-    file(sentence).or_else(|| variable(sentence))
+    let line = line.trim().trim_start_matches(['-', '*', '>', ' ']);
+    let (before, sentence) = last_sentence(line);
+    let asks =
+        |sentence: &str| (sentence.len() <= SENTENCE).then(|| file(sentence).or_else(|| variable(sentence))).flatten();
+    let is_after = || sentence.len() <= SENTENCE && AFTER.is_match(&sentence.to_ascii_lowercase());
+    asks(sentence).or_else(|| if is_after() { asks(last_sentence(before).1) } else { None })
 }
 
-/// What comes after the last full stop or colon within the line.
-fn last_sentence(line: &str) -> &str {
+/// What comes before and after the last full stop or colon within the line.
+fn last_sentence(line: &str) -> (&str, &str) {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let begin = [". ", "! ", "? ", ": ", "; "].iter().filter_map(|end| body.rfind(end).map(|at| at + end.len())).max();
-    line[begin.unwrap_or(0)..].trim_start_matches(['*', '_', ' '])
+    let (before, sentence) = line.split_at(begin.unwrap_or(0));
+    (before.trim_end(), sentence.trim_start_matches(['*', '_', ' ']))
 }
 
 /// What may stand before the wish.
-const LEAD: &str = r"(?:(?:ok|okay|now|first|next|then|so|also|and|but|before that|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
-/// To want to see something.
-const WISH: &str = r"(?:i (?:(?:first|now|next|also|still) )?(?:need to|have to|must|want to|would like to|am going to|will need to|would need to|would have to|will have to|will) |i'll (?:(?:first|now|next|also) )?(?:need to |have to )?|i'd (?:like to|need to|have to) |i'm going to |let me (?:(?:first|now|next|also|quickly) )?|(?:can|could|may) i (?:please )?)(?:(?:first|now|next|also) )?(?:read|see|look at|look into|check|view|inspect|open|examine|consult|(?:have|take) a look at) ";
-/// To ask somebody for something.
-const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please )(?:show|share|provide|give|paste|send|print|tell)|show|tell)(?: me| us)?(?: with)? ";
+const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we) [^,]{1,80}|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
+/// Someone wants, and then the verb.
+const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|then) )?(?:need to|have to|must|should|want to|would like to|am going to|are going to|will need to|would need to|will have to|would have to|might need to|will|shall) |(?:i'll|we'll) (?:(?:first|now|next|also|just|then) )?(?:need to |have to )?|(?:i'd|we'd) (?:like to|need to|have to|love to) |(?:i'm|we're) going to |(?:let me|let's|let us) (?:(?:first|now|next|also|quickly|just) )?|(?:can|could|may|shall|should) (?:i|we) (?:please )?|it (?:would|will) (?:help|be helpful|be useful) (?:me )?(?:if i could |to ))(?:please )?(?:(?:first|now|next|also|just|go ahead and|quickly|carefully) )*";
+/// What someone does who reads.
+const READS: &str = r"(?:(?:read|re-read|reread|see|look at|look into|look inside|look through|check|check out|view|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look at|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
+/// To ask someone for something.
+const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|print|tell|post|upload|open|display)|show|tell|give)(?: me| us)?(?: with)? ";
+/// To ask someone to put something where the speaker sees it.
+const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
 /// What may stand before a path.
-const ARTICLES: &str = r"(?:(?:the|a|this|that|what is in|what's in|full|whole|entire|current|actual|exact|file|files|contents?|text|source|code|of|in|at|named|called|inside) )*";
+const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|of|in|at|named|called|inside) )*";
 /// What may follow a path: why, and in which order.
-const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|before|to|so|in order|for|and|because|since|as|in full)(?:[ ,].*)?)?";
+const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|before|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?)?";
 /// The name of a variable.
 const NAME: &str = r#"["'`*]*\$?\{?([a-z_][a-z0-9_]*)\}?["'`*]*"#;
+/// Files that have neither a dot nor a folder in their names.
+const BARE: [&str; 24] = [
+    "BUILD",
+    "CHANGELOG",
+    "CODEOWNERS",
+    "CONTRIBUTING",
+    "COPYING",
+    "Containerfile",
+    "Dockerfile",
+    "GNUmakefile",
+    "Gemfile",
+    "Jenkinsfile",
+    "Justfile",
+    "LICENSE",
+    "Makefile",
+    "NOTICE",
+    "Pipfile",
+    "Podfile",
+    "Procfile",
+    "README",
+    "Rakefile",
+    "Vagrantfile",
+    "VERSION",
+    "WORKSPACE",
+    "justfile",
+    "makefile",
+];
 
 fn pattern(text: &str) -> Regex {
-    Regex::new(&format!("^{LEAD}{text}[ .?!:\u{2026}]*$")).expect("a pattern that is tested")
+    Regex::new(&format!("^{LEAD}(?:{text})[ .?!:\u{2026}]*$")).expect("a pattern that is tested")
 }
 
 fn file(sentence: &str) -> Option<Query> {
-    static ASKS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    static ASKS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
         let path = r#"["'`*]*([^ "'`*?!,;…]+)["'`*]*"#;
         [
-            pattern(&format!("(?:{WISH}|{PLEASE}){ARTICLES}{path}({TAIL})")),
+            pattern(&format!("(?:{WANTS}{READS}|{PLEASE}){ARTICLES}{path}({TAIL})")),
+            pattern(&format!(
+                "{ADD}{ARTICLES}{path}((?: file)? to (?:the|this|our) (?:chat|conversation|context)(?: first| please)?)"
+            )),
             pattern(&format!(
                 "(?:what(?:'s| is| are) (?:inside|in|the (?:contents?|text|source|code) of)) {ARTICLES}{path}()"
             )),
@@ -85,16 +121,17 @@ fn file(sentence: &str) -> Option<Query> {
 fn variable(sentence: &str) -> Option<Query> {
     static LISTS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
         let where_ = r"(?: (?:here|now|to me|in (?:the|this|my) (?:environment|shell|sandbox|session|container)))?";
-        let vars = r"(?:environment|env) (?:variables|vars)";
+        let vars = r"(?:environment|env)(?: (?:variables|vars))?";
+        let named = r"(?:environment|env) (?:variables|vars)";
         [
             pattern(&format!(
-                r"(?:which|what) (?:of the )?(?:{vars} (?:are|do i have)|(?:variables|vars) are)(?: currently| already)?(?: set| exported| available| defined| present| there)?{where_}[ ]*[?]"
+                r"(?:which|what) (?:of the )?(?:{named} (?:are|do i have)|(?:variables|vars) are)(?: currently| already)?(?: set| exported| available| defined| present| there)?{where_}[ ]*[?]"
             )),
             pattern(&format!(
-                r"{WISH}(?:which|what) {vars} (?:are|is) (?:set|available|defined|exported|present|there){where_}"
+                r"{WANTS}(?:{READS}|know |list |find out )(?:which|what) {named} (?:are|is) (?:set|available|defined|exported|present|there){where_}"
             )),
             pattern(&format!(
-                r"(?:{WISH}|{PLEASE}|what(?:'s| is| are) )(?:(?:all|the|my|your|current|list|values|of|full) )*{vars}{where_}"
+                r"(?:{WANTS}(?:{READS}|know |list |print |dump )|{PLEASE}|what(?:'s| is| are) (?:in(?:side)? )?)(?:(?:all|the|my|your|this|current|contents?|list|values|of|full|what(?:'s| is) in) )*{vars}{where_}(?: first| now| next| again| please)?"
             )),
         ]
     });
@@ -102,9 +139,10 @@ fn variable(sentence: &str) -> Option<Query> {
         let value = r"(?:the )?(?:current )?(?:value|content|setting)s? of ";
         let kind = r"(?:the )?(?:(?:environment|env) )?(?:variable )?";
         let after = r"(?: (?:environment |env )?variable)?";
-        let know = WISH.replace("(?:read|", "(?:know|read|");
         [
-            pattern(&format!(r"(?:{know}|{PLEASE}|what(?:'s| is) )(?:{value})?{kind}{NAME}{after}")),
+            pattern(&format!(
+                r"(?:{WANTS}(?:{READS}|know )|{PLEASE}|what(?:'s| is) (?:in )?)(?:{value})?{kind}{NAME}{after}"
+            )),
             pattern(&format!(r"what(?:'s| is) {kind}{NAME}{after} set to[ ]*[?]")),
             pattern(&format!(
                 r"is {kind}{NAME}{after} (?:set|defined|exported)(?: (?:here|now|in (?:the|this|my) [a-z]+))?[ ]*[?]"
@@ -123,11 +161,14 @@ fn variable(sentence: &str) -> Option<Query> {
     (is_name && asks).then(|| Query::Env { name: Some(name.to_owned()) })
 }
 
-/// One word with a dot or a slash in it, made of what paths are made of.
+/// One word made of what paths are made of: with a dot or a slash in it, or a name that files have.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "._-/+@".contains(c);
-    let has_mark = text.contains('/') || text.trim_start_matches('.').contains('.');
-    !text.is_empty() && text.len() <= 200 && text.chars().all(plain) && has_mark && !text.contains("..")
+    let is_hidden = || text.strip_prefix('.').is_some_and(|name| name.len() > 1 && !name.starts_with('.'));
+    let has_mark = text.contains('/') || text.trim_start_matches('.').contains('.') || is_hidden();
+    let has_name = text.chars().any(char::is_alphanumeric);
+    let is_file = has_mark || BARE.contains(&text);
+    has_name && text.len() <= 200 && text.chars().all(plain) && is_file && !text.contains("..")
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
     let is_answer = matches!(answer, Some(Ok(_)));
     if !is_answer
         && cx.streaks.queries < cx.charter.limits.queries
-        && let Some(query) = query::detect(text, cx.charter.edition)
+        && let Some(query) = query::detect(text)
         && (cx.rule("files-read").is_some() || matches!(query, Query::Env { .. }))
     {
         cx.streaks.queries += 1;
