@@ -1,9 +1,13 @@
-//! Notices a model that makes the same calls again and again. Progress is not a loop: calls that differ only in paging
-//! arguments, calls whose results differ, and calls between which the workspace changed.
+//! Notices a model that makes the same calls again and again, and one that changes files to and fro. Progress is not a loop: calls
+//! that differ only in paging arguments, calls whose results differ in more than times and numbers, and calls between which the
+//! workspace changed.
 
+use crate::id::TreeId;
+use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::LazyLock;
 
 /// Arguments that page through something: a call that differs only in these goes on with it.
 const PAGING: [&str; 12] = [
@@ -40,12 +44,22 @@ pub(super) struct LoopWatch {
     /// How many of the recent calls are of the turn under way.
     #[serde(default)]
     fresh: usize,
+    /// How often the files came to each state, and the state that they are in.
+    #[serde(default)]
+    visits: BTreeMap<u64, usize>,
+    #[serde(default)]
+    tree: Option<u64>,
+    /// Whether the model was told that the files came back.
+    #[serde(default)]
+    told_of_files: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
     tool: u64,
     result: u64,
+    /// The result without what differs between two runs of one command.
+    steady: u64,
     paging: u64,
     arguments: BTreeMap<String, u64>,
 }
@@ -88,6 +102,22 @@ impl LoopWatch {
         }
     }
 
+    /// Takes note of the files that a turn has left. Files that come to the same state again and again are changed to and fro. Half of the
+    /// threshold is told first, so a loop is only what goes on after that.
+    pub(super) fn arrive(&mut self, tree: &TreeId, threshold: usize) -> Opinion {
+        let print = fingerprint(tree.as_str().as_bytes());
+        if self.tree.replace(print) == Some(print) {
+            return Opinion::Fine;
+        }
+        let visits = self.visits.entry(print).or_default();
+        *visits += 1;
+        if self.told_of_files {
+            return if *visits >= threshold { Opinion::Loop } else { Opinion::Fine };
+        }
+        self.told_of_files = *visits >= threshold.div_ceil(2).max(2);
+        if self.told_of_files { Opinion::Repetitive } else { Opinion::Fine }
+    }
+
     /// A new attempt is a new beginning.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
@@ -106,18 +136,35 @@ impl Seen {
                 arguments.insert(key.clone(), print);
             }
         }
-        Self { tool: fingerprint(tool.as_bytes()), result: fingerprint(result.as_bytes()), paging, arguments }
+        let steady = fingerprint(steady(result).as_bytes());
+        Self { tool: fingerprint(tool.as_bytes()), result: fingerprint(result.as_bytes()), steady, paging, arguments }
     }
 
-    /// The same tool, the same result, and at least half of the arguments agree; not when only the paging differs.
+    /// The same tool, the same result, and at least half of the arguments agree; not when only the paging differs. The same arguments have
+    /// the same result also where times and numbers in it differ.
     fn is_like(&self, other: &Self) -> bool {
         let same_call = self.arguments == other.arguments;
-        if self.tool != other.tool || self.result != other.result || (same_call && self.paging != other.paging) {
+        let same_result = if same_call { self.steady == other.steady } else { self.result == other.result };
+        if self.tool != other.tool || !same_result || (same_call && self.paging != other.paging) {
             return false;
         }
         let agreeing = self.arguments.iter().filter(|(key, print)| other.arguments.get(*key) == Some(print)).count();
         same_call || (agreeing > 0 && agreeing * 2 >= self.arguments.len().max(other.arguments.len()))
     }
+}
+
+/// Returns a result without what differs each time that one command gives it: temporary paths, addresses, hashes, times, counters and
+/// process ids. A share (`40%`, `3/8`) stays: who waits for a job sees progress by it.
+fn steady(result: &str) -> String {
+    static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
+        let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+"#;
+        let hex = r"0x[0-9a-f]+|\b[0-9a-f]{7,64}\b";
+        let time = r"(?:\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?)+";
+        let number = r"\d+(?:[.,:]\d+)*(?P<share>%|/\d+)?";
+        Regex::new(&format!("(?i){place}|{hex}|{time}|{number}")).expect("a pattern that is tested")
+    });
+    let keep = |found: &Captures<'_>| if found.name("share").is_some() { found[0].to_owned() } else { "#".to_owned() };
+    VOLATILE.replace_all(result, keep).into_owned()
 }
 
 /// FNV-1a: small, and the same on every machine and in every version, as replays need it.
@@ -150,8 +197,8 @@ mod tests {
 
     #[test]
     fn calls_with_differing_results_are_progress() {
-        let results = ["1", "2", "3", "4", "5", "6", "7", "8"];
-        let calls: Vec<_> = results.iter().map(|result| (json!({"command": "date"}), *result, false)).collect();
+        let results = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let calls: Vec<_> = results.iter().map(|result| (json!({"command": "next"}), *result, false)).collect();
         assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
     }
 
@@ -192,6 +239,34 @@ mod tests {
             ("only lines differ", each(|n| json!({"path": "x", "start_line": n, "end_line": n + 9})), false),
             ("the same page", same(json!({"path": "x", "offset": 7})), true),
             ("results differ", results(|n| ["w", "x", "y", "z"][n]), false),
+            (
+                "a time differs",
+                results(|n| ["1 failed in 0.03s", "1 failed in 1.2s", "1 failed in 980ms", "1 failed in 1m 2s"][n]),
+                true,
+            ),
+            ("a clock", results(|n| ["12:00:01 no", "12:00:02 no", "13:10:00 no", "2026-01-02 no"][n]), false),
+            ("a clock of one form", results(|n| ["12:00:01 no", "12:00:02 no", "13:10:00 no", "13:10:01 no"][n]), true),
+            ("a counter", results(|n| ["run 1: no", "run 2: no", "run 13: no", "run 14: no"][n]), true),
+            ("an address", results(|n| ["at 0x7f01", "at 0x7fA2", "at 0x00", "at 0x12ab"][n]), true),
+            (
+                "a hash",
+                results(|n| ["[main 3f2a1bc]", "[main 00000000]", "[main abcdef12]", "[main 1234567]"][n]),
+                true,
+            ),
+            ("a temporary path", results(|n| ["/tmp/a.x: no", "/tmp/b: no", "/tmp/c/d: no", "/tmp/e: no"][n]), true),
+            ("a path of the project", results(|n| ["src/a: no", "src/b: no", "src/c: no", "src/d: no"][n]), false),
+            (
+                "a process id",
+                results(|n| ["killed (pid 17)", "killed (pid 4)", "killed (pid 9)", "killed (pid 99)"][n]),
+                true,
+            ),
+            ("a share done", results(|n| ["10% done", "20% done", "30% done", "40% done"][n]), false),
+            ("a part of all", results(|n| ["1/4 done", "2/4 done", "3/4 done", "4/4 done"][n]), false),
+            (
+                "numbers of calls that are half alike",
+                (0..4).map(|n| (json!({"a": 1, "b": n}), ["1", "2", "3", "4"][n], false)).collect(),
+                false,
+            ),
             ("two results by turns", results(|n| ["x", "y"][n % 2]), false),
             ("changes between", (0..4).map(|n| (json!({"a": 1}), "same", n % 2 == 1)).collect(), false),
         ];
@@ -206,6 +281,20 @@ mod tests {
         let mut note = |tool| watch.note(tool, &json!({"a": 1}), "same", false, 4);
         let opinions: Vec<_> = ["t", "u", "t", "u", "t", "u", "t"].map(&mut note).into();
         assert_eq!(opinions.iter().position(|opinion| *opinion == Opinion::Loop), Some(6));
+    }
+
+    #[test]
+    fn files_that_come_back_to_the_same_state_are_told_of_at_half_and_a_loop_at_the_threshold() {
+        let opinions = |trees: &[u8], threshold| -> Vec<Opinion> {
+            let mut watch = LoopWatch::default();
+            let id = |digit: &u8| TreeId::parse(&digit.to_string().repeat(40)).unwrap();
+            trees.iter().map(|tree| watch.arrive(&id(tree), threshold)).collect()
+        };
+        use Opinion::{Fine, Loop, Repetitive};
+        assert_eq!(opinions(&[1, 2, 1, 2, 1, 2, 1], 4), [Fine, Fine, Repetitive, Fine, Fine, Fine, Loop]);
+        assert_eq!(opinions(&[1, 2, 1, 2], 2), [Fine, Fine, Repetitive, Loop], "the model is told before");
+        assert_eq!(opinions(&[1; 9], 4), [Fine; 9], "nothing was changed");
+        assert_eq!(opinions(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 4), [Fine; 9]);
     }
 
     #[test]

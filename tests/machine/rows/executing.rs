@@ -4,7 +4,8 @@ use crate::machine::walk::{
     Walk, calls, charter, everywhere, fails, heard, interrupted, ran, replies, reported, says, summarised, tool,
     unsummarised,
 };
-use fledge::chat::{Delta, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
+use crate::machine::world::nature;
+use fledge::chat::{Block, Delta, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::{CallId, TreeId};
 use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Event, Query};
@@ -243,6 +244,27 @@ pub(super) fn after_hooks_the_model_is_called() {
     for told in [warned("gen failed"), warned("fmt failed"), kept] {
         assert!(walk.told().contains(&told), "{told:?}: {:?}", walk.told());
     }
+}
+
+#[test]
+pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is_told_before() {
+    let mut walk = Walk::calling(Charter { limits: Limits { loop_threshold: 4, ..Limits::default() }, ..charter() });
+    let mut told = Vec::new();
+    for turn in 1..=10 {
+        let content = vec![Block::ToolUse(tool("c", "files-edit"))];
+        walk = walk.answer(replies(StopReason::ToolUse, content)).answer(ran(ToolOutcome::ok("edited ".repeat(turn))));
+        let checkpoint = Some(nature::tree(if turn % 2 == 0 { '0' } else { '1' }));
+        let after = |call| Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint };
+        walk = walk.answer(after);
+        if heard(&walk.run).iter().any(|heard| heard.contains("to and fro")) {
+            told.push(turn);
+        }
+        if walk.run.label() != "CallingModel" {
+            assert_eq!((turn, told), (7, vec![3]));
+            return walk.ends_as(Reason::LoopDetected);
+        }
+    }
+    panic!("no end");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use outside as o;
 /// State, event, and the test that states where they lead.
 type Row = (&'static str, &'static str, fn());
 
-const ROWS: [Row; 49] = [
+const ROWS: [Row; 50] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
     (
@@ -45,6 +45,11 @@ const ROWS: [Row; 49] = [
     ("Dispatching", "ChildFinished, others running", e::children_are_waited_for_together),
     ("Dispatching", "ChildFinished, last", e::the_last_child_leads_on),
     ("RunningHooks", "HooksFinished", e::after_hooks_the_model_is_called),
+    (
+        "RunningHooks",
+        "HooksFinished, files changed to and fro again and again",
+        e::files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is_told_before,
+    ),
     ("AnsweringQuery", "QueryAnswered", e::what_was_looked_up_is_told_to_the_model),
     ("Compacting", "CompactionFinished, ok", e::a_summary_takes_the_place_of_the_older_part),
     ("Compacting", "CompactionFinished, failed", e::a_failed_summary_changes_nothing),

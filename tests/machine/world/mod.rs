@@ -86,7 +86,8 @@ impl World {
                 }
                 Action::RunHooks { call } => {
                     let notes = if self.dice.chance(200) { vec!["a hook failed".into()] } else { Vec::new() };
-                    self.soon(Event::HooksFinished { call: *call, notes, reported: Vec::new(), checkpoint: None });
+                    let checkpoint = self.dice.pick(&[None, Some('1'), Some('2')]).map(nature::tree);
+                    self.soon(Event::HooksFinished { call: *call, notes, reported: Vec::new(), checkpoint });
                 }
                 Action::AnswerQuery { call, .. } => {
                     self.soon(Event::QueryAnswered { call: *call, answer: "fn main() {}".into() });

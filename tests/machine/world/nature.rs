@@ -291,12 +291,16 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
     }
 }
 
+/// A tree whose id is this digit alone.
+pub(crate) fn tree(digit: char) -> TreeId {
+    TreeId::parse(&digit.to_string().repeat(40)).expect("an id")
+}
+
 /// What a pass of changed work rests on.
 pub(crate) fn proof() -> Proof {
-    let tree = |digit: &str| TreeId::parse(&digit.repeat(40)).expect("an id");
     Proof {
-        base: tree("b"),
-        tree: tree("c"),
+        base: tree('b'),
+        tree: tree('c'),
         lanes: "gate".into(),
         room: "clean".into(),
         sandbox: "off".into(),

@@ -5,7 +5,10 @@ use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::Context;
 use crate::run::event::Event;
+use crate::run::loops::Opinion;
+use crate::run::prompt;
 use crate::run::watch::{AgentEvent, StateName};
+use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Waiting for the hooks.
@@ -31,7 +34,15 @@ impl RunningHooks {
                 }
                 if let Some(tree) = checkpoint {
                     cx.tell(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
+                    let opinion = cx.loops.arrive(&tree, cx.charter.limits.loop_threshold);
                     cx.checkpoint = Some(tree);
+                    match opinion {
+                        Opinion::Fine => {}
+                        Opinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
+                        Opinion::Loop => {
+                            return Some(Next::end(Reason::LoopDetected, "the model changed the files to and fro"));
+                        }
+                    }
                 }
                 Some(Next::CallModel)
             }
