@@ -2,12 +2,13 @@
 
 mod nested;
 
-use super::live::Live;
+use super::live::{self, Live};
 use super::paint::{self, Tone};
 use super::signals::STOPPING;
 use super::steps::{self, Line, Story, Told};
-use crate::chat::Detail;
+use crate::chat::{Detail, money};
 use crate::driver::Briefing;
+use crate::limits::Limits;
 use crate::report::{self, Fact, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
@@ -137,7 +138,7 @@ impl Display {
 
     /// A person wants to stop. What goes on does so for a moment, and keeps its live line.
     pub(super) fn stopping(&mut self) {
-        if std::mem::take(&mut self.is_mid_line) {
+        if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
             paint::line::<&str>(&[]);
         }
         paint::line(&[(Tone::Warn, STOPPING)]);
@@ -208,11 +209,16 @@ impl Display {
         }
     }
 
+    /// Returns true if the model's last line has not ended. A line of the log ends it.
+    fn is_mid_line(&self) -> bool {
+        self.is_mid_line && live::is_mid_line()
+    }
+
     /// What the model says, each line behind a bar: it cannot be taken for a line of ours, nor for a command to whoever reads the log.
     fn text(&mut self, text: &str) {
         self.live.clear();
         for piece in text.split_inclusive('\n') {
-            if !self.is_mid_line {
+            if !self.is_mid_line() {
                 paint::write(&[(Tone::Faint, "│ ")]);
             }
             paint::write(&[(Tone::Plain, piece)]);
@@ -292,7 +298,7 @@ impl Display {
 
     fn clear(&mut self) {
         self.live.clear();
-        if std::mem::take(&mut self.is_mid_line) {
+        if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
             paint::line::<&str>(&[]);
         }
     }
@@ -328,7 +334,7 @@ pub(super) fn fact(fact: &Fact) -> Line {
 }
 
 /// The plan of a dry run, as text.
-pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
+pub(super) fn plan(task: &Task, briefing: &Briefing) -> String {
     let mut text = format!("# {}\n\n## System prompt\n\n{}\n", task.title, briefing.plan.system);
     for message in &briefing.plan.messages {
         text.push_str(&format!("\n## First message\n\n{}\n", crate::chat::text_of(&message.content)));
@@ -343,10 +349,16 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
             text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
         }
     }
-    text.push_str(&format!("\n## Limits\n\n- {} retries\n", task.max_retries));
-    for (name, value) in limits.as_object().into_iter().flatten() {
-        let shown = value.as_u64().map_or_else(|| "unlimited".into(), count);
-        text.push_str(&format!("- {name}: {shown}\n"));
+    text.push_str("\n## Limits\n\n");
+    let (budget, defaults) = (&task.budget, Limits::default());
+    for (name, limit) in [
+        ("retries", count(task.max_retries.into())),
+        ("turns", count(budget.turns.unwrap_or(defaults.turns))),
+        ("tokens", budget.tokens.map_or("unlimited".into(), count)),
+        ("usd", budget.usd_micros.map_or("unlimited".into(), money)),
+        ("time", seconds(budget.time_ms.unwrap_or(defaults.time_ms))),
+    ] {
+        text.push_str(&format!("- {name}: {limit}\n"));
     }
     for note in &briefing.plan.notes {
         text.push_str(&format!("\nwarning: {note}\n"));

@@ -4,8 +4,9 @@ use super::display::{Display, closing};
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::results::Results;
+use super::spool::Spool;
 use super::sync::{Plan, ServerArguments};
-use super::{asking, drawing, hear_out, no_output, print_json, signals};
+use super::{asking, drawing, hear_out, json_line, no_output, signals};
 use crate::config::{self, Environment};
 use crate::driver::{Agent, PlanFault, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
@@ -108,14 +109,10 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
         let screen = asking::screen();
         agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
     }
-    let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
+    let spool = Spool::default();
     if voice.json {
-        let unwritten = unwritten.clone();
-        agent.on_record(move |record| {
-            if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
-                lock(&unwritten).get_or_insert(error);
-            }
-        });
+        let spool = spool.clone();
+        agent.on_record(move |record| spool.push(&json_line(&serde_json::to_string(record).unwrap_or_default())));
     }
     let display = Arc::new(Mutex::new(Display::new(voice.is_live)));
     if !voice.quiet {
@@ -141,7 +138,12 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
         never = hint(&stop, voice.quiet, display) => match never {},
         never = follow(plan.as_ref()) => match never {},
     };
-    let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
+    let mut unwritten = Ok(());
+    let heard = async {
+        agent.settle(Duration::MAX).await;
+        unwritten = spool.settled().await;
+    };
+    let mut was_heard = hear_out(&stop, heard).await;
     let result = match &ended {
         Ok(result) => Some(result.clone()),
         Err(RunError::GateLost { .. }) => None,
@@ -149,7 +151,6 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     };
     let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
-    let unwritten = lock(&unwritten).take();
     let (is_quiet, results) = (voice.quiet, voice.results);
     let unplanned = agent.unplanned().cloned();
     let closing = tokio::task::spawn_blocking(move || {
@@ -166,7 +167,8 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     }
     drop(listening);
     written?;
-    unwritten.map_or(Ok((code, run)), |error| Err(no_output(error)))
+    unwritten.map_err(no_output)?;
+    Ok((code, run))
 }
 
 /// How a server is told of it, where there is one.

@@ -143,13 +143,30 @@ pub(super) fn unpin() {
     }
 }
 
-/// Writes text above the lines.
+/// Writes text above the lines, where the text before it ended.
 pub(super) fn above(text: &str) {
+    put_above(text, false);
+}
+
+/// Writes text above the lines, on a line of its own.
+pub(super) fn line_above(text: &str) {
+    put_above(text, true);
+}
+
+/// Returns true if the text above the lines has not ended its last line.
+pub(super) fn is_mid_line() -> bool {
+    lock(&SCREEN).is_mid_line
+}
+
+fn put_above(text: &str, begins_line: bool) {
     let mut screen = lock(&SCREEN);
     if text.is_empty() && screen.question.is_some() {
         return; // what stands behind it was typed
     }
     let mut out = screen.erase();
+    if begins_line && screen.is_mid_line {
+        out.push('\n');
+    }
     out.push_str(text);
     if !text.is_empty() {
         screen.is_mid_line = !text.trim_end_matches("\u{1b}[0m").ends_with('\n');
@@ -191,21 +208,6 @@ pub(super) fn give_up_on_panic() {
         give_up();
         hook(panic);
     }));
-}
-
-/// Where the log of this program goes.
-#[derive(Debug)]
-pub(super) struct Above;
-
-impl Write for Above {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        super::paint::log(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Work {

@@ -37,6 +37,7 @@ mod serve;
 mod signals;
 mod slips;
 mod specs;
+mod spool;
 mod steps;
 mod sync;
 mod verify_report;
@@ -46,6 +47,7 @@ use crate::driver::Stop;
 use crate::report::lane::github;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
+use std::borrow::Cow;
 use std::process::ExitCode;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -188,7 +190,7 @@ fn start_log(verbose: u8, directives: Option<&str>) {
         _ => "fledge=trace",
     };
     let filter = directives.map_or_else(|| EnvFilter::new(level), EnvFilter::new);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| live::Above).with_target(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| paint::LogWriter).with_target(false);
     let _only_once = log.with_ansi(paint::is_colourful()).try_init();
 }
 
@@ -227,7 +229,12 @@ fn print_data(line: &str) -> std::io::Result<()> {
 
 /// The same for JSON, which stays the same JSON.
 fn print_json(json: &str) -> std::io::Result<()> {
-    if paint::speaks_to_runner() { print_raw(&inert_json(json)) } else { print_raw(json) }
+    print_raw(&json_line(json))
+}
+
+/// Returns a line of JSON. GitHub's runner, where it is the reader, finds no command in it.
+fn json_line(json: &str) -> Cow<'_, str> {
+    if paint::speaks_to_runner() { inert_json(json).into() } else { json.into() }
 }
 
 /// In JSON `##[` only stands inside strings, and `::` never begins a line.

@@ -5,7 +5,7 @@ use crate::config::Environment;
 use crate::process::is_invisible;
 use crate::report::lane::github;
 use anstyle::{AnsiColor, Style};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -113,7 +113,7 @@ pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     let is_colourful = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     let lines: Vec<String> = lines.iter().map(|line| painted(line, is_colourful).trim_end().to_owned()).collect();
     let text = lines.join("\n");
-    if speaks_to_runner() { github::inert(&text) } else { text }
+    read_by_runner(&text).into_owned()
 }
 
 fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
@@ -126,7 +126,27 @@ fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
 
 /// Writes text that is harmless already.
 pub(super) fn log(text: &str) {
-    if speaks_to_runner() { live::above(&github::inert(text)) } else { live::above(text) }
+    live::above(&read_by_runner(text));
+}
+
+/// Where the log of this program goes. Its lines never continue what a model is saying.
+#[derive(Debug)]
+pub(super) struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        live::line_above(&read_by_runner(&String::from_utf8_lossy(bytes)));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns text in which GitHub's runner, where it is the reader, finds no command.
+fn read_by_runner(text: &str) -> std::borrow::Cow<'_, str> {
+    if speaks_to_runner() { github::inert(text).into() } else { text.into() }
 }
 
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a

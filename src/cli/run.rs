@@ -282,6 +282,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
         "limits": {
             "turns": task.budget.turns.unwrap_or(defaults.turns),
             "tokens": task.budget.tokens,
+            "usd_micros": task.budget.usd_micros,
             "time_ms": task.budget.time_ms.unwrap_or(defaults.time_ms),
         },
         "warnings": briefing.plan.notes,
@@ -289,8 +290,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     if options.voice.json {
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
-        print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())
-            .map_err(no_output)?;
+        print_data(paint::harmless(&super::display::plan(task, &briefing)).trim_end()).map_err(no_output)?;
     }
     Ok(0)
 }

@@ -17,11 +17,14 @@ const ENOUGH: usize = 512 * 1024;
 /// One who is told things, in their order.
 #[derive(Debug)]
 pub(crate) struct Watcher<T> {
-    queue: Option<Sender<(T, usize)>>,
+    queue: Option<Sender<Waiting<T>>>,
     bytes: fn(&T) -> usize,
     state: Arc<State>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// A thing that waits, its bytes, and how many pieces were left out before it.
+type Waiting<T> = (T, usize, u64);
 
 #[derive(Debug, Default)]
 struct State {
@@ -55,8 +58,9 @@ impl<T: Send + 'static> Watcher<T> {
             return;
         }
         let bytes = (self.bytes)(&thing).max(1);
+        let missing = lost.swap(0, Ordering::Relaxed);
         let before = waiting.fetch_add(bytes, Ordering::SeqCst);
-        if self.queue.as_ref().is_none_or(|queue| queue.send((thing, bytes)).is_err()) {
+        if self.queue.as_ref().is_none_or(|queue| queue.send((thing, bytes, missing)).is_err()) {
             waiting.fetch_sub(bytes, Ordering::SeqCst);
         } else if before + bytes >= ENOUGH {
             pace.shut();
@@ -91,9 +95,8 @@ impl<T> Drop for Watcher<T> {
     }
 }
 
-fn listen<T>(queue: &Receiver<(T, usize)>, mut hear: impl FnMut(T, u64), state: &State) {
-    while let Ok((thing, bytes)) = queue.recv() {
-        let missing = state.lost.swap(0, Ordering::Relaxed);
+fn listen<T>(queue: &Receiver<Waiting<T>>, mut hear: impl FnMut(T, u64), state: &State) {
+    while let Ok((thing, bytes, missing)) = queue.recv() {
         let _harmless = catch_unwind(AssertUnwindSafe(|| hear(thing, missing)));
         match state.waiting.fetch_sub(bytes, Ordering::SeqCst) - bytes {
             0 => {
@@ -130,8 +133,8 @@ mod tests {
         watcher.tell(usize::MAX, false);
         go.send(()).unwrap();
         watcher.settled().await;
-        // The first still counted as waiting, and what was lost is said with the next thing.
-        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 6), (2, 0), (3, 0), (usize::MAX, 0)]);
+        // The first still counted as waiting, and what was lost is said where it was.
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (usize::MAX, 6)]);
     }
 
     #[tokio::test]

@@ -47,7 +47,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::process::abort", &["fail_point.rs"]),
     ("std::env", &["cli/inside.rs", "config/layers.rs", "fail_point.rs", "process/wall/seccomp.rs", "test_support.rs"]),
     ("std::thread::spawn", &[]),
-    ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
+    ("std::thread::Builder", &["cli/live.rs", "cli/spool.rs", "driver/watcher.rs", "serve/engine/mod.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "scheduler/crew.rs", "serve/http/listener.rs"]),

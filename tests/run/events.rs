@@ -3,6 +3,7 @@
 use crate::support::{Ended, Fledge, Model, call, needs, say, shell, status, words, write};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A run that fails once at the gate and then passes.
 fn retried() -> (Ended, Model) {
@@ -129,4 +130,29 @@ fn quiet_and_json_together_print_events_alone() {
     run.must_be(0, "verified");
     assert_eq!(run.stderr, "");
     assert_eq!(run.events().last().unwrap()["type"], "finished");
+}
+
+#[test]
+fn a_reader_that_comes_late_has_lost_nothing_and_the_run_did_not_wait_for_it() {
+    long_test!();
+    let text = "seven. ".repeat(20_000);
+    let model = Model::new([write("done", ""), say(&text)]);
+    let late = "\"$@\" | { until [ -e ../read-now ]; do sleep 0.02; done; cat; }";
+    let run = Fledge::simple(&model).arg("--json").under(&["sh", "-c", late, "sh"]).start();
+    let place = run.place();
+    run.until(|| has_report(&place.join("state")));
+    std::fs::write(place.join("read-now"), "").unwrap();
+    let ended = run.end();
+    ended.must_be(0, "verified");
+    let pieces: Vec<String> = ended.events_of("text").iter().map(|event| event.as_str().unwrap().to_owned()).collect();
+    assert!(pieces.concat().contains(text.trim_end()) && pieces.len() > 10_000, "{} pieces", pieces.len());
+    let seqs: Vec<u64> = ended.events().iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.iter().zip(1..).all(|(seq, number)| *seq == number), "numbers are missing");
+}
+
+/// Returns true if a run of any project has its report.
+fn has_report(state: &Path) -> bool {
+    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut runs = below(state).flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>());
+    runs.any(|run| run.join("report.json").exists())
 }

@@ -45,7 +45,15 @@ fn a_dry_run_asks_nobody_runs_nothing_and_needs_no_key() {
     };
     let run = fledge().run();
     run.must_exit(0);
-    for part in ["Mend `src/a.txt`.", "files-edit:", "verify/touch: touch ran", "3 retries", "turns: 100"] {
+    for part in [
+        "Mend `src/a.txt`.",
+        "files-edit:",
+        "verify/touch: touch ran",
+        "- retries: 3\n",
+        "- turns: 100\n",
+        "- tokens: unlimited\n",
+        "- time: 1h00m\n",
+    ] {
         assert!(run.stdout.contains(part), "{part:?} is not in {}", run.stdout);
     }
     assert_eq!((run.runs().len(), run.file("ran"), run.stderr.as_str()), (0, None, ""));

@@ -53,6 +53,16 @@ fn a_run_tells_its_story_on_standard_error_alone() {
 }
 
 #[test]
+fn a_line_of_the_log_never_stands_behind_what_the_model_says() {
+    let model = Model::new([write("done", "").saying("Making it."), say("Done.")]);
+    let run = Fledge::simple(&model).arg("-v").run();
+    run.must_be(0, "verified");
+    let logged: Vec<&str> = run.stderr.lines().filter(|line| line.contains(" INFO ")).collect();
+    assert!(!logged.is_empty() && logged.iter().all(|line| line.starts_with("20")), "{}", run.stderr);
+    assert!(run.stderr.contains("│ Making it.\n"), "{}", run.stderr);
+}
+
+#[test]
 fn pipes_and_no_color_have_no_escape_characters() {
     long_test!();
     for env in [("NO_COLOR", "1"), ("TERM", "xterm-256color"), ("TERM", "dumb"), ("CI", "true")] {

@@ -106,10 +106,15 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
 
 fn began(prompt: &str, verify: bool, max_retries: u32, limits: &Limits, scale: &Scale) -> Vec<Line> {
     let Limits { turns, tokens, usd_micros, time_ms, .. } = limits;
-    let retries = if verify { format!("{max_retries} retries") } else { "no verification".into() };
+    let retries = if verify {
+        format!("{max_retries} {}", if max_retries == 1 { "retry" } else { "retries" })
+    } else {
+        "no verification".into()
+    };
     let more = tokens.map(|tokens| format!(", {} tokens", count(tokens))).unwrap_or_default()
         + &usd_micros.map(|micros| format!(", {}", money(micros))).unwrap_or_default();
-    let bounds = format!("{turns} turns, {}{more}, {retries}", seconds(*time_ms));
+    let noun = if *turns == 1 { "turn" } else { "turns" };
+    let bounds = format!("{turns} {noun}, {}{more}, {retries}", seconds(*time_ms));
     let mut lines = vec![vec![(Tone::Faint, "  limits   ".to_owned()), (Tone::Plain, bounds)]];
     lines.extend(quoted(prompt.trim(), scale));
     lines
