@@ -14,11 +14,26 @@ pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settin
     config::load(environment, workspace)
 }
 
+/// The same for what asks no model: what a project's file may not say is left out, and said.
+///
+/// # Errors
+/// As those of [`config::load_without_models`].
+pub(super) fn load_without_models(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    settle(environment, workspace);
+    let (settings, left_out) = config::load_without_models(environment, workspace)?;
+    left_out.iter().for_each(|note| warn(note));
+    Ok(settings)
+}
+
 /// Puts back what has to be, and says so: for whoever reads it, or asks the user's git, without any configuration.
 pub(super) fn settle(environment: &Environment, workspace: &Path) {
     for note in settled(environment, workspace) {
-        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
+        warn(&note);
     }
+}
+
+fn warn(note: &str) {
+    paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(note))]);
 }
 
 /// Puts back what has to be, and gives what is to be known of it.

@@ -87,16 +87,20 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     if arguments.print {
         return print(&detected, &texts);
     }
-    match gate::file_to_write(&root, &detected) {
+    let has_failed = match gate::file_to_write(&root, &detected) {
         Ok(_) if !arguments.no_check => try_and_write(&root, detected, &texts, environment)?,
         Ok(_) => {
             write(&root, &detected, &texts)?;
             lanes::say(&detected.remarks);
+            false
         }
-        Err(InitFault::AlreadyThere(_)) => drop(write(&root, &detected, &texts)?),
+        Err(InitFault::AlreadyThere(_)) => {
+            write(&root, &detected, &texts)?;
+            false
+        }
         Err(fault) => return Err(refused(fault)),
-    }
-    next(&root, environment);
+    };
+    next(&root, environment, has_failed);
     Ok(0)
 }
 
@@ -112,13 +116,14 @@ fn styled(text: &str, style: Style) -> String {
     text
 }
 
-/// Tries the checks on the untouched checkout, writes the files, and tries the checks in a clean room.
+/// Tries the checks on the untouched checkout, writes the files, and tries the checks in a clean room. Returns true if a check failed that
+/// `fledge fix` can have mended.
 fn try_and_write(
     root: &Path,
     detected: Detected,
     texts: &[(&str, String)],
     environment: &Environment,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     lanes::say(&detected.remarks);
     block_on(async {
         let stop = Stop::default();
@@ -199,7 +204,7 @@ fn print(detected: &Detected, texts: &[(&str, String)]) -> Result<u8, Failure> {
 }
 
 /// What a person does next.
-fn next(root: &Path, environment: &Environment) {
+fn next(root: &Path, environment: &Environment, has_failed: bool) {
     let mut steps = vec![
         ("fledge lanes run verify", "do the checks pass as they are?"),
         ("fledge doctor", "is all here that a run needs?"),
@@ -217,6 +222,9 @@ fn next(root: &Path, environment: &Environment) {
             steps.len() - 1,
             ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or a model of your own: docs/models.md"),
         );
+    }
+    if has_failed {
+        steps.insert(steps.len() - 1, ("fledge fix", "have a model mend the checks that fail"));
     }
     paint::line(&[(Tone::Strong, "Next:")]);
     let width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);

@@ -202,7 +202,7 @@ impl Plan {
 pub(super) fn run(arguments: &SyncArguments, environment: &Environment) -> Result<u8, Failure> {
     let none = || format!("there is no folder {}", arguments.workspace.display());
     let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
-    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
+    let set = configured::load_without_models(environment, &workspace).map_err(Failure::input)?;
     let Some(sync) = arguments.server.server(&set) else {
         let hint = "name one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";
         return Err(Failure::input(anyhow!("no server is named that runs are told of")).hint(hint));

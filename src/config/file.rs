@@ -59,6 +59,13 @@ pub(super) const COMPACT_AT: [f64; 2] = [20.0, 95.0];
 
 /// Reads a configuration file; `name` names it in messages.
 pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
+    let (layer, refused) = parse_what_may_be_said(text, name, owner)?;
+    if refused.is_empty() { Ok(layer) } else { Err(ConfigFault::Invalid { file: name.into(), problems: refused }) }
+}
+
+/// The same, without what is not for the owner of the file to say: gives that as well. Where there is any, the layer has nothing that only the
+/// operator may say.
+pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Result<(Layer, Problems), ConfigFault> {
     let fault = |problems: Problems| {
         let problems = problems.seen_in_private(text); // keys of models are at home in such a file
         ConfigFault::Invalid { file: name.into(), problems }
@@ -66,7 +73,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     let root = parse_yaml(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut layer = Layer::default();
     if root.value == Value::Null {
-        return Ok(layer);
+        return Ok((layer, Problems::default()));
     }
     let mut problems = Problems::default();
     let Some(mut table) = Table::open(&root, "the configuration", &mut problems) else { return Err(fault(problems)) };
@@ -96,7 +103,14 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);
     table.finish_with(OTHERS, &mut problems);
-    if problems.is_empty() { Ok(layer) } else { Err(fault(problems)) }
+    if !problems.are_refusals() {
+        return Err(fault(problems));
+    }
+    if !problems.is_empty() {
+        let Layer { protect, baseline, ephemeral_ttl, sandbox, network, limits, defaults, .. } = layer;
+        layer = Layer { protect, baseline, ephemeral_ttl, sandbox, network, limits, defaults, ..Layer::default() };
+    }
+    Ok((layer, problems.seen_in_private(text)))
 }
 
 /// What holds for tasks that do not say it themselves.

@@ -170,7 +170,21 @@ pub enum ConfigFault {
 /// # Errors
 /// The first layer that is unreadable or wrong, with all that is wrong with it.
 pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
-    load_seen(environment, workspace, &mut |_, _| {})
+    load_seen(environment, workspace, None, &mut |_, _| {})
+}
+
+/// The same for what asks no model and starts no agent. The models of a project's files are left out, and so is what such a file may not say:
+/// gives that as notes.
+///
+/// # Errors
+/// As those of [`load`].
+pub fn load_without_models(
+    environment: &Environment,
+    workspace: &Path,
+) -> Result<(Settings, Vec<String>), ConfigFault> {
+    let mut left_out = Vec::new();
+    let settings = load_seen(environment, workspace, Some(&mut left_out), &mut |_, _| {})?;
+    Ok((settings, left_out))
 }
 
 /// The same, layer by layer, each over those before it: first of all what holds where nothing is set.
@@ -179,7 +193,7 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
 /// As those of [`load`].
 pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigFault> {
     let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: Settings::default() }];
-    let so_far = load_seen(environment, workspace, &mut |layer, so_far| {
+    let so_far = load_seen(environment, workspace, None, &mut |layer, so_far| {
         all.push(LayerSeen { name: layer.name.clone(), text: layer.text.clone(), so_far: so_far.clone() });
     })?;
     all.push(LayerSeen { name: "environment".into(), text: None, so_far });
@@ -212,6 +226,7 @@ struct Read {
 fn load_seen(
     environment: &Environment,
     workspace: &Path,
+    mut left_out: Option<&mut Vec<String>>,
     seen: &mut dyn FnMut(&Read, &Settings),
 ) -> Result<Settings, ConfigFault> {
     let mut settings = Settings::default();
@@ -225,7 +240,7 @@ fn load_seen(
             own = settings.models.keys().cloned().collect();
         }
         let file = Read { text: read(&path)?, name };
-        overlay(&mut settings, &file, owner, &own)?;
+        overlay(&mut settings, &file, owner, &own, left_out.as_deref_mut())?;
         seen(&file, &settings);
     }
     if let Some(value) = environment.get(MODEL_VARIABLE) {
@@ -239,9 +254,25 @@ fn load_seen(
 }
 
 /// Puts a layer over those before it. These models are the operator's: a project does not put others in their places.
-fn overlay(settings: &mut Settings, file: &Read, owner: Owner, own: &[String]) -> Result<(), ConfigFault> {
+fn overlay(
+    settings: &mut Settings,
+    file: &Read,
+    owner: Owner,
+    own: &[String],
+    left_out: Option<&mut Vec<String>>,
+) -> Result<(), ConfigFault> {
     let Some(text) = &file.text else { return Ok(()) };
-    let layer = file::parse(text, &file.name, owner)?;
+    let layer = match left_out {
+        Some(left_out) => {
+            let (mut layer, refused) = file::parse_what_may_be_said(text, &file.name, owner)?;
+            if owner == Owner::Project {
+                (layer.models, layer.model_places) = Default::default();
+            }
+            left_out.extend(refused.sorted().iter().map(|problem| format!("{}:{problem}: it is left out", file.name)));
+            layer
+        }
+        None => file::parse(text, &file.name, owner)?,
+    };
     if owner == Owner::Project {
         trust::keep(own, &layer.model_places, &file.name)?;
     }

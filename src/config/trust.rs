@@ -105,7 +105,7 @@ pub(super) fn keep(own: &[String], theirs: &[(String, Place)], file: &str) -> Re
 pub(super) fn refuse(key: &str, place: Place, why: &str, problems: &mut Problems) {
     let hint = "say it in your own configuration, ~/.config/fledge/config.yaml, or trust this project: by --trust-project, or by its path \
                 under `trust:` there";
-    problems.push(Problem::at(place, format!("`{key}` in a project's file {why}")).hint(hint));
+    problems.push(Problem::at(place, format!("`{key}` in a project's file {why}")).hint(hint).refusal());
 }
 
 #[cfg(test)]

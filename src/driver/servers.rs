@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::{Settings, alike, enclosure};
 use crate::chat::ToolOutcome;
 use crate::mcp::{Answer, Place, Reach, Server, Servers};
-use crate::process::wall::WallKind;
+use crate::process::wall::{Holes, WallKind};
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::store::RunDir;
 use crate::task::{Task, Tier};
@@ -41,7 +41,11 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground
             servers.push(server.clone());
         }
     }
-    let mut holes = enclosure::holes(settings, task, run, &ground.dependencies);
+    // To look for holes walks through the whole workspace.
+    let mut holes = match servers.is_empty() {
+        true => Holes::default(),
+        false => enclosure::holes(settings, task, run, &ground.dependencies),
+    };
     let wall = ground.wall.clone();
     holes.writable.retain(|path| *path != run.outputs()); // results of tools are none of their business
     Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))

@@ -230,7 +230,7 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let mut remarks = few(book.general_warnings().chain(&astray(root, !known.is_empty())));
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
         if name == DETECTED_LANE && !detected.is_empty() {
-            remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge lanes init`".into());
+            remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge init`".into());
             remarks.append(&mut detected.remarks);
             return Ok(Loaded { lane: detected.lane()?, notes: remarks, source: None });
         }

@@ -171,7 +171,12 @@ fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
     const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
     let marks = |mark: char| mark.is_whitespace() || "'\"`:,()[]‘’".contains(mark);
     let is_outside = |word: &&str| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root);
-    let place = |line: &'_ str| line.split(marks).find(is_outside).map(str::to_owned);
+    // `/bin/sh: 1: cannot create x: Read-only file system` begins with the program that says it.
+    let message = |line: &'_ str| match line.split_once(": ") {
+        Some((_, message)) if !SIGNS.iter().any(|sign| message.starts_with(sign)) => message.to_owned(),
+        _ => line.to_owned(),
+    };
+    let place = |line: &str| message(line).split(marks).find(is_outside).map(str::to_owned);
     let place = lines(step).filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).find_map(place)?;
     let cure = "have it write below the project's folder, its home or `$TMPDIR`".to_owned();
     Some((format!("it may not write `{place}`"), cure))
@@ -263,6 +268,7 @@ mod tests {
             ("npm test", 1, "AssertionError: page not found\n"),
             ("sh test.sh", 1, "touch: cannot touch '/p/tests/x': Read-only file system\n"),
             ("sh test.sh", 1, "touch: cannot touch 'x': Read-only file system\n"),
+            ("make", 2, "/bin/sh: 1: cannot create tests/x: Read-only file system\n"),
         ] {
             assert_eq!(why(&[step(command, code, excerpt)], &around("/bin", false)), None, "{command}");
         }

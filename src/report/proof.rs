@@ -62,7 +62,7 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
         ),
         (
             proof.tests.is_some_and(|tests| tests > 0) && proof.tests_before.is_none(),
-            "that as many tests ran as before: the base was not judged, or counts none (`--baseline always` compares)",
+            "that as many tests ran as before: the base failed, counts none, or was not judged (`--baseline always` judges it)",
         ),
         (
             is_by_exit_codes_alone(proof),

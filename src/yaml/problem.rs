@@ -30,6 +30,8 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The line that it is in, where the text was at hand.
     pub seen: Option<Seen>,
+    /// Whether it is right in form, and only not for the author of this file to say.
+    pub is_refusal: bool,
 }
 
 impl Problem {
@@ -40,7 +42,13 @@ impl Problem {
 
     /// A problem of a whole file.
     pub fn of_file(message: impl Into<String>) -> Self {
-        Self { place: None, message: message.into(), hint: None, seen: None }
+        Self { place: None, message: message.into(), hint: None, seen: None, is_refusal: false }
+    }
+
+    /// The same, as something that is right in form and not for the author of this file to say.
+    #[must_use]
+    pub fn refusal(self) -> Self {
+        Self { is_refusal: true, ..self }
     }
 
     /// The same with the line that it is in: `text` is the whole file.
@@ -142,6 +150,11 @@ impl Problems {
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
+    }
+
+    /// Returns true if nothing is wrong in form.
+    pub fn are_refusals(&self) -> bool {
+        self.more == 0 && self.first.iter().all(|problem| problem.is_refusal)
     }
 
     /// How many things are wrong.

@@ -280,8 +280,10 @@ fn a_test_that_fails_on_the_project_stays_with_its_reason_in_the_file() {
     let init = Fledge::new().file("Makefile", make).args(&["init"]).run();
     let said = "`test` fails on the project as it is (error: expected 3, got 4): no run is verified before it passes";
     let page = page(&init);
-    assert!(page.contains("run: make test") && unfolded(&page).contains(said), "{page}");
+    let kept = "`test` failed when this was written (error: expected 3, got 4)";
+    assert!(page.contains("run: make test") && unfolded(&page).contains(kept), "{page}");
     assert!(init.stderr.contains(said), "{}", init.story());
+    assert!(init.stderr.contains("  fledge fix "), "{}", init.story());
 }
 
 #[test]

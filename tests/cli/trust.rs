@@ -79,3 +79,23 @@ fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_th
     assert_eq!(ended.code, Some(5), "{}", ended.story());
     assert_eq!(own.count(), 0);
 }
+
+#[test]
+fn what_asks_no_model_leaves_out_what_a_project_may_not_say_and_says_so() {
+    long_test!();
+    let text = "# a project\nsandbox: off\nsync: { url: 'https://elsewhere.example' }\nprotect: [kept]\n\
+                models: { m: { provider: openai, model: x, base_url: 'https://elsewhere.example' } }\n";
+    let place = || Fledge::new().lane("verify", "steps:\n  - run: test ! -e gone\n").file("fledge.yaml", text);
+    for arguments in [["lanes", "run", "verify", "--clean"].as_slice(), &["memory", "add", "The moon is far."]] {
+        let ended = place().args(arguments).run();
+        ended.must_exit(0);
+        for (line, key) in [(2, "sandbox"), (3, "sync"), (5, "base_url")] {
+            let said = ended.stderr.contains(&format!("! fledge.yaml:{line}:"));
+            assert!(said && ended.stderr.contains(&format!("`{key}`")), "{key}: {}", ended.story());
+        }
+    }
+    let synced = place().args(&["sync"]).run();
+    synced.must_exit(2);
+    assert!(synced.stderr.contains("no server is named"), "{}", synced.story());
+    place().file("fledge.yaml", "sandbox: of\n").args(&["memory", "add", "x"]).run().must_exit(2);
+}

@@ -80,7 +80,7 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
         let says = format!("temporary files go to {shown}, where {} MiB are free", free / 1024 / 1024);
         return Found::warning("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
     }
-    Found::good("tmp", format!("temporary files go to {shown}"))
+    Found::good("tmp", format!("temporary files of fledge go to {shown}"))
 }
 
 /// The project's own file system, where there is little room for what agents and checks write.
@@ -132,10 +132,13 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
         Ok(wall) if wall.kind() == WallKind::Landlock => {
             // One stands: to run without is no advice.
             let mend = mend.trim_end_matches(WITHOUT);
-            let files = if wall.keeps_files_in_memory() {
-                ", and temporary files are in memory (tmpfs), without a bound"
-            } else {
-                ""
+            let files = match wall.temporary_folder() {
+                Some(folder) if process::is_in_memory(folder) => {
+                    ", and temporary files are in memory (tmpfs), without a bound".to_owned()
+                }
+                folder => folder
+                    .map(|folder| format!("; temporary files of steps go to {}", folder.display()))
+                    .unwrap_or_default(),
             };
             Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"), mend)
         }

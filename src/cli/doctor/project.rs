@@ -82,7 +82,7 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     }
     if is_detected {
         let says = "the project has none; `verify` was detected from its files";
-        found.push(Found::warning("lanes", says, "`fledge lanes init` writes it down, for you to complete"));
+        found.push(Found::warning("lanes", says, "`fledge init` tries it and writes it down"));
     } else if !lanes.iter().any(|lane| lane.name == DETECTED_LANE) && !is_broken_gate(&fault) {
         let says = "none is called `verify`, which is the gate of a task that names none";
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));

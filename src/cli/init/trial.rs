@@ -47,14 +47,15 @@ pub(super) async fn run(
     write: impl FnOnce(&Detected) -> Result<Vec<String>, Failure>,
     environment: &Environment,
     stop: &Stop,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let trial = Trial::begin(root, environment, stop)?;
     say_place("by hand");
     let before = files(root);
     let by_hand = trial.by_hand(lane_of(&detected)?, "by-hand").await?;
     let mut remarks: Vec<String> = left_behind(root, &before).into_iter().collect();
     let env = environment.own_env();
-    remarks.extend(amend_by_hand(&mut detected, &by_hand, env.get("PATH").map_or("", String::as_str)));
+    let (amended, has_failed) = amend_by_hand(&mut detected, &by_hand, env.get("PATH").map_or("", String::as_str));
+    remarks.extend(amended);
     let written = write(&detected)?;
     format(&trial, root, &written).await?;
     say_place("in a clean room");
@@ -72,7 +73,7 @@ pub(super) async fn run(
     remarks.extend(doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
     file.amend(&detected).await?;
     lanes::say(&remarks);
-    Ok(())
+    Ok(has_failed)
 }
 
 /// The file of the lane, as it was written last.
@@ -180,9 +181,9 @@ fn blame(step: &StepReport, written: &[String]) -> String {
 }
 
 /// Takes out of a lane what cannot run on the untouched checkout, and has only reported which lints fail there. Returns what people should
-/// know. `path` is the search path of the steps.
-fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) -> Vec<String> {
-    let mut remarks = Vec::new();
+/// know, and true if a step failed that `fledge fix` can have mended. `path` is the search path of the steps.
+fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) -> (Vec<String>, bool) {
+    let (mut remarks, mut has_failed) = (Vec::new(), false);
     for step in by_hand.iter().filter(|step| step.status.is_failure()) {
         let name = step.step.as_str();
         let lacked = gate::lacks(step, path);
@@ -197,17 +198,17 @@ fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) ->
             detected.remarks.push(remark.clone());
             remarks.push(remark);
         } else if detected.is_lint(name) {
-            detected.let_fail(name, "it fails on the project as it is");
+            detected.let_fail(name, "it failed when this was written");
             remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
         } else {
-            let remark = format!(
+            has_failed = true;
+            detected.remarks.push(format!("`{name}` failed when this was written ({why})"));
+            remarks.push(format!(
                 "`{name}` fails on the project as it is ({why}): no run is verified before it passes; `fledge fix` can have it mended"
-            );
-            detected.remarks.push(remark.clone());
-            remarks.push(remark);
+            ));
         }
     }
-    remarks
+    (remarks, has_failed)
 }
 
 /// Takes out of a lane what passes by hand and fails in a clean room, but for what the written files broke. Returns what people should know.

@@ -45,7 +45,7 @@ impl Court {
         stop: &Stop,
     ) -> Result<Self, Failure> {
         let token = stop.token();
-        let set = configured::load(environment, root).map_err(Failure::input)?;
+        let set = configured::load_without_models(environment, root).map_err(Failure::input)?;
         let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall =

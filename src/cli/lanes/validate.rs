@@ -96,7 +96,7 @@ impl Found {
                 Some(detected) if !detected.is_empty() => {
                     detected.lane().map_err(GateFault::from).map_err(failed)?;
                     self.lanes += 1;
-                    let says = "there are no lanes; `verify` is detected: keep it with `fledge lanes init`";
+                    let says = "there are no lanes; `verify` is detected: keep it with `fledge init`";
                     self.strange.push(format!("{before}{says}"));
                 }
                 Some(_) | None => {

@@ -151,7 +151,7 @@ impl Place {
 
 fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Result<(), Failure> {
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
-    let set = configured::load(environment, &place.workspace).map_err(Failure::input)?;
+    let set = configured::load_without_models(environment, &place.workspace).map_err(Failure::input)?;
     let shelf = Shelf {
         state_dir: place.state.clone(),
         workspace: place.workspace.clone(),

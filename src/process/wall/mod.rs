@@ -217,11 +217,11 @@ impl Wall {
         }
     }
 
-    /// Returns whether homes and temporary files behind the wall are in memory, and not counted as such.
-    pub fn keeps_files_in_memory(&self) -> bool {
+    /// The folder below which homes and temporary files of the programs are. Behind bubblewrap they are in a file system of their own.
+    pub fn temporary_folder(&self) -> Option<&Path> {
         match &self.0 {
-            Build::Landlock { scratch, .. } => process::is_in_memory(scratch.folder.path()),
-            Build::Bubblewrap { .. } | Build::Off => false,
+            Build::Landlock { scratch, .. } => scratch.folder.path().parent(),
+            Build::Bubblewrap { .. } | Build::Off => None,
         }
     }
 
