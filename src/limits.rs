@@ -101,8 +101,8 @@ pub const LINGER: Duration = Duration::from_millis(200);
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
 /// How long an ephemeral memory lives.
 pub const EPHEMERAL_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Tokens of memories that are recalled at once.
-pub const RECALL_TOKENS: usize = 1000;
+/// Tokens of memories in a first message.
+pub const RECALL_TOKENS: usize = 500;
 /// Bytes of one memory.
 pub const MAX_NOTE: usize = 2000;
 /// The largest task, lane, parameter or configuration file that is read, in bytes.

@@ -37,7 +37,7 @@ const CONFIG: &str = "fledge.yaml";
 const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge config show` says what\n# is set, and by whom.\n\
     # default_model: anthropic/claude-sonnet-4-5\nlane: verify\nbudget: { turns: 100, time: 1h }\n\
     # Paths that no task may change, beside the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
-    # memory: { ephemeral_ttl: 7d }\n";
+    # memory: { ephemeral_ttl: 7d, recall_tokens: 500 }\n";
 
 /// Arguments of `fledge init`.
 #[derive(Debug, Args)]

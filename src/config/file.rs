@@ -26,6 +26,7 @@ pub(super) struct Layer {
     pub(super) protect: Vec<String>,
     pub(super) baseline: Option<Baseline>,
     pub(super) ephemeral_ttl: Option<Duration>,
+    pub(super) recall_tokens: Option<usize>,
     pub(super) sandbox: Option<WallChoice>,
     pub(super) network: Option<bool>,
     pub(super) limits: LimitsSaid,
@@ -52,6 +53,8 @@ const OTHERS: &[(&str, &str)] = &[
 
 /// How many alike calls may make a loop.
 pub(super) const LOOP_THRESHOLD: RangeInclusive<i64> = 4..=64;
+/// How many tokens of memories a first message may have.
+pub(super) const RECALLED: RangeInclusive<i64> = 100..=100_000;
 /// How often one model call may be tried.
 pub(super) const MAX_TRIES: RangeInclusive<i64> = 1..=20;
 /// The least and the most of a window at which a conversation may be made shorter, in percent.
@@ -90,6 +93,8 @@ pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Re
     }
     if let Some(mut memory) = table.take("memory").and_then(|node| Table::open(node, "`memory`", &mut problems)) {
         layer.ephemeral_ttl = memory.duration("ephemeral_ttl", &mut problems);
+        let tokens = memory.int("recall_tokens", RECALLED, &mut problems);
+        layer.recall_tokens = tokens.and_then(|tokens| usize::try_from(tokens).ok());
         memory.finish(&mut problems);
     }
     layer.sandbox = sandbox(&mut table, owner, &mut problems);

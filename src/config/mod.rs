@@ -53,6 +53,8 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// How long what runs leave in memory lives.
     pub ephemeral_ttl: Option<Duration>,
+    /// Tokens of memories in the first message of a run.
+    pub recall_tokens: Option<usize>,
     /// Which wall stands around agents.
     pub sandbox: WallChoice,
     /// Whether agents reach the network.
@@ -290,6 +292,7 @@ fn overlay(
         Owner::Project => layer.limits.over(settings.limits).within(settings.limits),
     };
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
+    settings.recall_tokens = layer.recall_tokens.or(settings.recall_tokens);
     let above = std::mem::take(&mut settings.defaults);
     settings.defaults = match owner {
         Owner::User => layer.defaults.over(above),

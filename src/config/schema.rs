@@ -1,7 +1,7 @@
 //! A configuration file as a JSON Schema, for editors: all that the operator may say. Its words and ranges are the reader's own; a test holds its
 //! keys to it. What a project's file may say of it is decided in [`super::trust`].
 
-use super::file::{COMPACT_AT, LOOP_THRESHOLD, MAX_TRIES};
+use super::file::{COMPACT_AT, LOOP_THRESHOLD, MAX_TRIES, RECALLED};
 use super::limits::PROCESSES;
 use super::model::ProviderKind;
 use super::model_keys::{AT_ONCE, CONTEXT_TOKENS, EFFORTS, OUTPUT_TOKENS, PER_MINUTE, TOOLS_MODES};
@@ -20,7 +20,10 @@ pub(crate) fn schema() -> Value {
 }
 
 fn means() -> Vec<Row> {
-    let memory = map([("ephemeral_ttl", duration(), "How long what runs leave in memory lives.")]);
+    let memory = map([
+        ("ephemeral_ttl", duration(), "How long what runs leave in memory lives."),
+        ("recall_tokens", int(RECALLED), "Tokens of memories in the first message, of four bytes each. Default: 500."),
+    ]);
     vec![
         (
             "default_model",

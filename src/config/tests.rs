@@ -36,7 +36,7 @@ pub(super) fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
 
 #[test]
 fn later_layers_win_and_protected_paths_add_up() {
-    let user = "default_model: a\nprotect: [one]\nmemory: { ephemeral_ttl: 2d }\n";
+    let user = "default_model: a\nprotect: [one]\nmemory: { ephemeral_ttl: 2d, recall_tokens: 900 }\n";
     let project = [
         ("fledge.yaml", "models: { a: { provider: openai, model: big } }\nprotect: [two]\ndefault_model: b\n"),
         ("fledge.local.yaml", "models: { a: { provider: anthropic, model: small } }\ndefault_model: c\n"),
@@ -47,6 +47,7 @@ fn later_layers_win_and_protected_paths_add_up() {
         models: BTreeMap::from([("a".into(), small)]),
         protect: vec!["one".into(), "two".into()],
         ephemeral_ttl: Some(std::time::Duration::from_secs(2 * 24 * 3600)),
+        recall_tokens: Some(900),
         ..Settings::default()
     };
     assert_eq!(loaded(user, &project, &[]).unwrap(), expected);
@@ -125,6 +126,7 @@ const WRONG: &[&str] = &[
     "memory: 7d",
     "memory: { ephemeral_ttl: 7 }",
     "memory: { ephemeral_ttl: soon, recall: 5 }",
+    "memory: { recall_tokens: 99 }",
     "sandbox: on",
     "sandbox: [a]",
     "network: yes",

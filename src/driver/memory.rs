@@ -22,12 +22,12 @@ const LINES: usize = 8;
 pub struct MemoryTerms {
     /// How long an ephemeral memory lives, in milliseconds.
     pub ephemeral_ttl_ms: u64,
-    /// Tokens, of four bytes each, that are recalled at once.
+    /// Tokens of memories in a first message, of four bytes each.
     pub recall_tokens: usize,
 }
 
 impl Default for MemoryTerms {
-    /// Seven days, 1000 tokens.
+    /// Seven days, 500 tokens.
     fn default() -> Self {
         let ephemeral_ttl_ms = milliseconds(EPHEMERAL_TTL);
         Self { ephemeral_ttl_ms, recall_tokens: RECALL_TOKENS }
@@ -57,7 +57,7 @@ pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>
     })
 }
 
-/// Keeps what a run came to. The same run is kept once, as it was reported last.
+/// Keeps a note of what a run came to: one for each task and outcome, and one of a run, as it was reported last.
 pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
     let Some(shelf) = shelf(settings, Some(result.run.clone())) else { return };
     // Masked before anything is cut: half a secret is known by nobody.
@@ -68,16 +68,17 @@ pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
         ..result.clone()
     };
     let Some(summary) = summary(&result, &shelf.fit(&task.prompt)) else { return };
-    if let Err(error) = shelf.keep_of_run(&result.run, &summary) {
+    let same_task = format!("{}\0{}", task.title, task.prompt);
+    if let Err(error) = shelf.keep_of_task(&same_task, &result.reason.to_string(), &result.run, &summary) {
         tracing::warn!(error = chain(&error), "what the run came to is not remembered");
     }
 }
 
-/// What a later run may want to know of this one. `None`: nothing was done.
+/// What a later run may want to know of this one. `None`: nothing was done, or a person cancelled the run.
 fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let files: Vec<&str> = result.changed_paths().collect();
     let has_changes = !files.is_empty();
-    if !has_changes && (result.cancelled || result.turns == 0) {
+    if result.cancelled || (!has_changes && result.turns == 0) {
         return None;
     }
     // A title may be no more than the name of a file.
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_nothing_was_done_leaves_nothing() {
+    fn a_run_in_which_nothing_was_done_or_that_was_cancelled_leaves_nothing() {
         let kept = [
             (Reason::Cancelled, &[][..], 5),
             (Reason::Cancelled, &["a"][..], 5),
@@ -148,7 +149,7 @@ mod tests {
         ];
         assert_eq!(
             kept.map(|(reason, paths, turns)| summary(&result(reason, "", paths, turns), "").is_some()),
-            [false, true, false, true]
+            [false, false, false, true]
         );
     }
 

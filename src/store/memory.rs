@@ -1,5 +1,5 @@
 //! What agents remember from run to run: kept by ids that are made of it, so that keeping it twice is keeping it once, and found again by
-//! its words. One project's only: it is in that project's database.
+//! its words. One project's only: it is in that project's database. Runs leave one note for each task and outcome.
 
 use super::events::{number, unsigned};
 use super::{Store, StoreError, sha256, words};
@@ -19,7 +19,9 @@ const COMMON: u64 = 100;
 const TELLING: usize = 12;
 const WEIGHED: u64 = 200;
 const EXPIRED: &str = "DELETE FROM memory WHERE expires_at <= ?1";
-const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at";
+/// Memories of people come first: no number of notes from runs crowds them out.
+const ORIGINS: [&str; 2] = ["m.run IS NULL", "m.run IS NOT NULL"];
+const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at, m.task";
 
 /// One thing remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +30,10 @@ pub struct Memory {
     pub id: String,
     /// What is remembered.
     pub text: String,
-    /// The run that it comes from.
+    /// The run that it comes from; `None`: a person.
     pub run: Option<RunId>,
+    /// The digest of the task whose outcome it tells; `None`: it is no note of a run's end.
+    pub task: Option<String>,
     /// When it was kept, in milliseconds since 1970.
     pub created_at_ms: i64,
     /// From when on it is forgotten; `None`: it stays.
@@ -40,13 +44,14 @@ impl Memory {
     /// A text that stays; the same text is the same memory.
     pub fn fact(text: String, run: Option<RunId>, now_ms: i64) -> Self {
         let id = id_of("text", &text);
-        Self { id, text, run, created_at_ms: now_ms, expires_at_ms: None }
+        Self { id, text, run, task: None, created_at_ms: now_ms, expires_at_ms: None }
     }
 
-    /// What a run came to, the same memory however often it is kept.
-    pub fn of_run(run: RunId, text: String, now_ms: i64) -> Self {
-        let id = id_of("run", run.as_str());
-        Self { id, text, run: Some(run), created_at_ms: now_ms, expires_at_ms: None }
+    /// A note of how a run ended. The newest note of a task with an outcome replaces the older one, and a run has only one note.
+    pub fn of_task(task: &str, outcome: &str, run: RunId, text: String, now_ms: i64) -> Self {
+        let id = id_of("task", &format!("{outcome}\0{task}"));
+        let task = Some(id_of("task", task));
+        Self { id, text, run: Some(run), task, created_at_ms: now_ms, expires_at_ms: None }
     }
 
     /// The same, but forgotten after so many milliseconds.
@@ -79,47 +84,65 @@ pub enum Forget<'a> {
 }
 
 impl Store {
-    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it; what has expired by then goes.
+    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it; what has expired by then goes. A note of how
+    /// a run ended replaces those of the same run, and becomes the newest memory.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
-        let sql = "INSERT INTO memory (id, text, run, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
+        let sql = "INSERT INTO memory (id, text, run, created_at, expires_at, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
              ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = excluded.run, created_at = excluded.created_at, \
              expires_at = max(expires_at, excluded.expires_at)"; // null, which is never, is the largest
-        let Memory { id, text, run, created_at_ms, expires_at_ms } = memory;
-        let row = params![id, text, run.as_ref().map(RunId::as_str), created_at_ms, expires_at_ms];
+        let older = "DELETE FROM memory WHERE task IS NOT NULL AND (id = ?1 OR run = ?2)";
+        let Memory { id, text, run, task, created_at_ms, expires_at_ms } = memory;
+        let run = run.as_ref().map(RunId::as_str);
+        let row = params![id, text, run, created_at_ms, expires_at_ms, task];
         self.change("remember in", |db| {
             db.execute(EXPIRED, [memory.created_at_ms])?;
+            if task.is_some() {
+                db.execute(older, params![id, run])?;
+            }
             db.execute(sql, row).map(drop)
         })
     }
 
-    /// The memories that have words of a text, whatever is in it, and are not expired: the best first, of equal ones the newest.
+    /// The memories that have words of a text, whatever is in it, and are not expired: those of people first, then those of runs. Of each
+    /// the best come first, of equal ones the newest.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn recall(&self, text: &str, now_ms: i64, limit: u32) -> Result<Vec<Memory>, StoreError> {
+    pub fn recall(&self, text: &str, now_ms: i64) -> Result<Vec<Memory>, StoreError> {
+        let words = words::queries(text);
         let read = || -> rusqlite::Result<Vec<Memory>> {
-            let (words, oldest) = self.telling(words::queries(text))?;
-            if words.is_empty() {
-                return Ok(Vec::new());
+            let mut all = Vec::new();
+            for origin in ORIGINS {
+                all.extend(self.recall_of(origin, words.clone(), now_ms)?);
             }
-            let sql = format!(
-                "SELECT {COLUMNS} FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
-                 WHERE memory_words MATCH ?1 AND memory_words.rowid >= ?2 AND (m.expires_at IS NULL OR m.expires_at > ?3) \
-                 ORDER BY bm25(memory_words), m.created_at DESC, m.no DESC LIMIT ?4"
-            );
-            self.db.prepare(&sql)?.query_map(params![words.join(" OR "), oldest, now_ms, limit], memory)?.collect()
+            Ok(all)
         };
         read().map_err(self.fault("read"))
     }
 
+    fn recall_of(&self, origin: &str, words: Vec<String>, now_ms: i64) -> rusqlite::Result<Vec<Memory>> {
+        let (words, oldest) = self.telling(origin, words)?;
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT {COLUMNS} FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
+             WHERE memory_words MATCH ?1 AND memory_words.rowid >= ?2 AND {origin} \
+             AND (m.expires_at IS NULL OR m.expires_at > ?3) ORDER BY bm25(memory_words), m.created_at DESC, m.no DESC"
+        );
+        self.db.prepare(&sql)?.query_map(params![words.join(" OR "), oldest, now_ms], memory)?.collect()
+    }
+
     /// The rarest of some words, and the number of the oldest memory that is looked at.
-    fn telling(&self, words: Vec<String>) -> rusqlite::Result<(Vec<String>, i64)> {
-        let sql = "SELECT count(*), coalesce(min(rowid), 0) FROM \
-             (SELECT rowid FROM memory_words WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2)";
-        let mut newest = self.db.prepare(sql)?;
+    fn telling(&self, origin: &str, words: Vec<String>) -> rusqlite::Result<(Vec<String>, i64)> {
+        let sql = format!(
+            "SELECT count(*), coalesce(min(no), 0) FROM (SELECT m.no FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
+             WHERE memory_words MATCH ?1 AND {origin} ORDER BY memory_words.rowid DESC LIMIT ?2)"
+        );
+        let mut newest = self.db.prepare(&sql)?;
         let (mut rare, mut common) = (Vec::new(), None);
         for word in words {
             match newest.query_row(params![word, number(COMMON)], |row| Ok((unsigned(row, 0)?, row.get(1)?)))? {
@@ -209,5 +232,6 @@ fn id_of(of_what: &str, text: &str) -> String {
 
 fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
     let run = row.get::<_, Option<String>>(2)?.map(RunId::new);
-    Ok(Memory { id: row.get(0)?, text: row.get(1)?, run, created_at_ms: row.get(3)?, expires_at_ms: row.get(4)? })
+    let (created_at_ms, expires_at_ms) = (row.get(3)?, row.get(4)?);
+    Ok(Memory { id: row.get(0)?, text: row.get(1)?, run, task: row.get(5)?, created_at_ms, expires_at_ms })
 }

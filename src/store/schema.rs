@@ -32,7 +32,7 @@ const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
-const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS, SYNC];
+const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS, SYNC, MEMORY_OF_TASKS];
 
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
 /// from one that goes no further. `synced` is what a server was sent of it.
@@ -147,6 +147,9 @@ const JOBS: &str = "
 const SYNC: &str = "
     CREATE TABLE received (run INTEGER PRIMARY KEY, machine TEXT NOT NULL, run_key TEXT, heard_at INTEGER NOT NULL) STRICT;
     CREATE TABLE sending (one INTEGER PRIMARY KEY CHECK (one = 1), beyond INTEGER NOT NULL) STRICT;";
+
+/// `task` is the digest of the task whose outcome a memory tells. Null: it is no note of how a run ended.
+const MEMORY_OF_TASKS: &str = "ALTER TABLE memory ADD COLUMN task TEXT;";
 
 /// Opens the database, new or old.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {

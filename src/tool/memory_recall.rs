@@ -28,6 +28,6 @@ struct Arguments {
 
 fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { query } = call.arguments()?;
-    let notes = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?.recall(&query)?;
+    let notes = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?.search(&query)?;
     Ok(ToolOutcome::ok(notes.map_or_else(|| "no note has any of these words".into(), |notes| notes.text)))
 }

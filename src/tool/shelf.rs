@@ -8,8 +8,8 @@ use crate::process::visible;
 use crate::store::{Memory, Store, StoreError};
 use std::path::PathBuf;
 
-/// Memories that are considered, the best ones.
-const CONSIDERED: u32 = 16;
+/// A search shows this many times the bytes that a first message has for memories.
+const SEARCHED: usize = 2;
 
 /// The memory of one project.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Shelf {
     pub run: Option<RunId>,
     /// How long an ephemeral memory lives, in milliseconds.
     pub ephemeral_ttl_ms: u64,
-    /// Bytes that are recalled at once.
+    /// Bytes of memories in a first message.
     pub recall_limit: usize,
     /// What nothing that is kept has in it.
     pub mask: Mask,
@@ -31,13 +31,25 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// What is known about a text. Makes nothing.
+    /// What a first message says about a text. Makes nothing.
     ///
     /// # Errors
     /// When what is kept cannot be read.
     pub fn recall(&self, about: &str) -> Result<Option<Notes>, StoreError> {
+        self.recall_within(about, self.recall_limit)
+    }
+
+    /// Answers a search of the model, which has more room than a first message.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub fn search(&self, about: &str) -> Result<Option<Notes>, StoreError> {
+        self.recall_within(about, self.recall_limit.saturating_mul(SEARCHED))
+    }
+
+    fn recall_within(&self, about: &str, limit: usize) -> Result<Option<Notes>, StoreError> {
         let Some(store) = Store::existing(&self.state_dir, &self.workspace)? else { return Ok(None) };
-        Ok(notes::block(store.recall(about, (self.now_ms)(), CONSIDERED)?, self.recall_limit))
+        Ok(notes::block(store.recall(about, (self.now_ms)())?, limit))
     }
 
     /// A text as it would be kept.
@@ -55,12 +67,12 @@ impl Shelf {
         self.put(if is_ephemeral { memory.ephemeral(self.ephemeral_ttl_ms) } else { memory })
     }
 
-    /// Keeps what the run has come to, for a while; in the place of what was kept of it before.
+    /// Keeps a note of how a run of a task ended, for a while. Replaces the older note of this task with the same outcome, and of this run.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_of_run(&self, run: &RunId, text: &str) -> Result<String, StoreError> {
-        let memory = Memory::of_run(run.clone(), self.fit(text), (self.now_ms)());
+    pub fn keep_of_task(&self, task: &str, outcome: &str, run: &RunId, text: &str) -> Result<String, StoreError> {
+        let memory = Memory::of_task(task, outcome, run.clone(), self.fit(text), (self.now_ms)());
         self.put(memory.ephemeral(self.ephemeral_ttl_ms))
     }
 

@@ -3,7 +3,7 @@
 use super::super::models::key_of;
 use crate::config::{Environment, McpAt, ModelSettings, Settings};
 use crate::duration::show_duration;
-use crate::limits::{EPHEMERAL_TTL, Limits};
+use crate::limits::{EPHEMERAL_TTL, Limits, RECALL_TOKENS};
 use crate::process::wall::{WallChoice, WallLimits};
 use crate::task::{Baseline, GateChoice, Isolation, OnTamper, Task};
 use std::time::Duration;
@@ -57,6 +57,7 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         row("limits.memory", memory(set.limits)),
         row("limits.file_size", set.limits.file_size.map_or_else(unlimited, mebibytes)),
         row("memory.ephemeral_ttl", show_duration(set.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
+        row("memory.recall_tokens", set.recall_tokens.unwrap_or(RECALL_TOKENS).to_string()),
         Row { variable: Some("FLEDGE_NON_INTERACTIVE"), ..row("non_interactive", set.non_interactive.to_string()) },
     ];
     rows.extend(set.models.iter().map(|(name, model)| row(&format!("models.{name}"), of_model(model, environment))));

@@ -101,7 +101,10 @@ fn now_ms() -> i64 {
 pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     let terms = MemoryTerms::default();
     let ttl_ms = set.ephemeral_ttl.map(milliseconds);
-    MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
+    MemoryTerms {
+        ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms),
+        recall_tokens: set.recall_tokens.unwrap_or(terms.recall_tokens),
+    }
 }
 
 /// Where memories are looked for, when, and how they are given out.
