@@ -7,7 +7,7 @@ use crate::run::AgentEvent;
 use crate::verdict::StepProgress;
 use serde::Serialize;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// An event in its envelope: one line of `--json`.
@@ -18,9 +18,13 @@ pub struct EventRecord {
     pub schema_version: u32,
     /// The run.
     pub run: RunId,
-    /// The event's number in its run, from 1. A resume counts on from the newest event that the journal has: pieces that were told after it
-    /// are void, and their numbers are given again.
+    /// The event's number in its run, from 1. No two events of a run have the same number, and later ones have larger numbers: a resume
+    /// counts on from the next multiple of 1,000,000,000.
     pub seq: u64,
+    /// Only in events that are read from the journal: the event tells whole what was told live in pieces. This is the smallest number that
+    /// the first piece can have had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
     /// The job whose run it is, in a batch of many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
@@ -29,7 +33,8 @@ pub struct EventRecord {
     pub of: Option<String>,
     /// When it was told, as RFC 3339 in UTC with milliseconds.
     pub at: String,
-    /// Whether the run's journal says it too, so that [`super::told`] gives it again, with this number. Not so: pieces, and what a step does.
+    /// Whether the run's journal says it too, so that [`super::told`] gives it again, with this number. Not so: pieces, which it gives whole
+    /// where the journal has them, and what a step does.
     #[serde(skip)]
     pub is_kept: bool,
     /// The event: `type` and `data`.
@@ -41,33 +46,69 @@ impl EventRecord {
     /// An event of the run itself that is told now.
     pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
         let (run, at) = (run.clone(), super::timestamp());
-        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, job: None, of: None, at, is_kept: false, event }
+        Self {
+            schema_version: EVENT_SCHEMA_VERSION,
+            run,
+            seq,
+            from: None,
+            job: None,
+            of: None,
+            at,
+            is_kept: false,
+            event,
+        }
     }
 }
 
 /// The version of [`EventRecord`].
 pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
+/// Numbers between the beginnings of two processes that drive a run: more than one of them tells.
+const LIFE: u64 = 1_000_000_000;
+
+/// The number behind which a process counts that takes a run up. What the one before told after the newest record has smaller numbers.
+pub(super) fn next_life(number: u64) -> u64 {
+    (number / LIFE + 1) * LIFE
+}
+
 /// The numbers of a run's events. Its sub-agents count with it: events are told in the order of their numbers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Count(Arc<Mutex<u64>>);
+pub(super) struct Count(Arc<Mutex<Numbers>>);
+
+#[derive(Debug, Default)]
+struct Numbers {
+    last: u64,
+    /// The last number that the journal accounts for.
+    kept: u64,
+}
 
 impl Count {
     /// Goes on behind this number.
     pub(super) fn from(number: u64) -> Self {
-        Self(Arc::new(Mutex::new(number)))
+        Self(Arc::new(Mutex::new(Numbers { last: number, kept: number })))
     }
 
-    /// The last number that was given.
-    pub(super) fn so_far(&self) -> u64 {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The last number before a record, which stands for the pieces since the last one. `whole` of them are told again from the journal: so
+    /// many numbers are theirs, also where there were fewer pieces.
+    pub(super) fn record(&self, whole: usize) -> u64 {
+        let mut numbers = self.lock();
+        numbers.last = numbers.last.max(numbers.kept + whole as u64);
+        numbers.kept = numbers.last;
+        numbers.last
     }
 
     /// Tells something with the next number, before anybody has the one after it.
-    pub(super) fn next(&self, tell: impl FnOnce(u64)) {
-        let mut number = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *number += 1;
-        tell(*number);
+    pub(super) fn next(&self, is_kept: bool, tell: impl FnOnce(u64)) {
+        let mut numbers = self.lock();
+        numbers.last += 1;
+        if is_kept {
+            numbers.kept = numbers.last;
+        }
+        tell(numbers.last);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,6 +204,7 @@ mod tests {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run,
                 seq,
+                from: None,
                 job: None,
                 of: None,
                 at: String::new(),

@@ -1,6 +1,6 @@
 //! One run under way: an event is written down, then decided on, then what the machine asks for is done.
 
-use super::bus::{Bus, Count, EventRecord};
+use super::bus::{Bus, Count, EventRecord, next_life};
 use super::fold::Folded;
 use super::inbox::{Happened, Heed, Inbox};
 use super::pen::Pen;
@@ -8,6 +8,7 @@ use super::perform::Hands;
 use super::record::{self, Asked};
 use super::stop::Stop;
 use super::veil::Veil;
+use super::whole::whole;
 use super::{now, now_ms};
 use crate::causes::chain;
 use crate::id::{CallId, RunId};
@@ -112,7 +113,7 @@ impl<'a> Drive<'a> {
 
     /// The same in the place where an earlier process left it.
     pub(super) fn go_on_from(self, folded: Folded) -> Self {
-        let (lost, told) = (folded.lost(), Count::from(folded.seq));
+        let (lost, told) = (folded.lost(), Count::from(next_life(folded.seq)));
         self.hands.lineage.recall(folded.roster);
         let drive = Self { run: folded.run, since: folded.at, asked: folded.asked, told, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal does not say that it was taken up
@@ -250,7 +251,8 @@ impl<'a> Drive<'a> {
     }
 
     fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), self.told.so_far())?)
+        let told = self.told.record(whole(self.run.state(), event).len());
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
     }
 
     /// Writes down how the run ends with this event, and makes the journal safe. A run without its report has not ended: who takes it up
@@ -357,7 +359,7 @@ impl<'a> Drive<'a> {
 
     fn emit(&self, event: AgentEvent, is_kept: bool) {
         // Counted also when nobody watches: whoever takes the run up counts on.
-        self.told.next(|seq| {
+        self.told.next(is_kept, |seq| {
             if self.bus.is_watched() {
                 let of = self.hands.lineage.path();
                 self.bus.tell(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });

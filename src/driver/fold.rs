@@ -1,10 +1,12 @@
 //! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
 //! asks for something else than that of then.
 
+use super::bus::next_life;
 use super::drive::{costs, taken_up};
 use super::lineage::{Roster, first, kind_of, whose};
 use super::record::{self, Again, Asked, RESUMED};
 use super::replay::Difference;
+use super::whole::whole;
 use crate::chat::FileChange;
 use crate::id::CallId;
 use crate::moment::Moment;
@@ -58,6 +60,8 @@ pub(super) struct Folded {
 pub(super) struct Said {
     /// Its number among all that was told.
     pub(super) seq: u64,
+    /// Where it stands for pieces: the smallest number that the first of them can have had.
+    pub(super) from: Option<u64>,
     /// The path of the sub-agent that it is of.
     pub(super) of: Option<String>,
     pub(super) event: AgentEvent,
@@ -82,12 +86,13 @@ impl Folded {
             let again = Again::said(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
+            self.seq = next_life(self.seq);
             // Whoever takes it up tells this again, and where the run is.
             let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
             return Ok(told.into_iter().map(|event| self.say(event)).collect());
         }
         let (event, beside) = record::from_json(&record.data)?;
-        self.seq = self.seq.max(beside.told.unwrap_or(0));
+        let mut said = self.say_whole(&event, beside.told.unwrap_or(0));
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -98,7 +103,6 @@ impl Folded {
         let actions = self.run.handle(Moment(record.at_ms), event);
         self.asked = Some(Asked::of(&actions));
         self.newest = (record.seq, record.kind.clone());
-        let mut said = Vec::new();
         for action in actions {
             match (action.call(), action) {
                 // The tree that passed is kept, and it is that which is delivered, whatever has become of the workspace.
@@ -127,7 +131,15 @@ impl Folded {
 
     fn say(&mut self, event: AgentEvent) -> Said {
         self.seq += 1;
-        Said { seq: self.seq, of: None, event }
+        Said { seq: self.seq, from: None, of: None, event }
+    }
+
+    /// Says whole what was told in pieces up to number `told`, with the last numbers of the pieces.
+    fn say_whole(&mut self, event: &Event, told: u64) -> Vec<Said> {
+        let (whole, first) = (whole(self.run.state(), event), self.seq + 1);
+        self.seq = told.max(self.seq + whole.len() as u64);
+        let numbers = self.seq + 1 - whole.len() as u64..;
+        whole.into_iter().zip(numbers).map(|(event, seq)| Said { seq, from: Some(first), of: None, event }).collect()
     }
 
     /// Takes a record of a sub-agent, which is folded by itself.

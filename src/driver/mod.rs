@@ -53,6 +53,7 @@ mod told;
 mod unkept;
 mod veil;
 mod watcher;
+mod whole;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};

@@ -1,6 +1,7 @@
 //! Resuming: the journal of an interrupted run is folded, what was never answered is done again or, where it may have changed something,
 //! answered with that; then the run goes on. An interrupted resume is resumed like any other run.
 
+use super::bus::next_life;
 use super::drive::{Beginning, Drive};
 use super::fold::Folded;
 use super::perform::Hands;
@@ -243,7 +244,7 @@ impl Agent {
 
     /// Tells how a run began and ended that is over, and gives its result.
     async fn tell_again(&self, run: &RunId, folded: Folded) -> Result<TaskResult, RunError> {
-        for (event, seq) in folded.told.into_iter().zip(folded.seq + 1..) {
+        for (event, seq) in folded.told.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.tell(EventRecord::now(run, seq, event));
         }
         self.bus.settle(SETTLE).await;

@@ -1,5 +1,5 @@
 //! What was told of a run, from its journal: every event that is kept, with the number that it was told with. Told live or read here, it is
-//! the same; only its time is that of the record, which is a little before.
+//! the same; only its time is that of the record, which is a little before. What was told in pieces comes whole.
 
 use super::bus::{EVENT_SCHEMA_VERSION, EventRecord};
 use super::fold::{Folded, Said};
@@ -71,15 +71,16 @@ impl Told<'_> {
         let after = self.after;
         self.last = record.seq;
         let said = self.folded.take(record).map_err(unclear)?;
-        self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(|Said { seq, of, event }| {
+        self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(|Said { seq, from, of, event }| {
             EventRecord {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run: self.run.clone(),
                 seq,
+                from,
                 job: None,
                 of,
                 at: format!("{at:.3}"),
-                is_kept: true,
+                is_kept: from.is_none(),
                 event,
             }
         }));

@@ -7,6 +7,7 @@ use crate::run::{AgentEvent, TaskResult};
 use crate::store::{Record, RunState, Store};
 use crate::task::{Task, Tier, ToolChoice};
 use crate::test_support::drawn;
+use crate::verdict::StepProgress;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +57,58 @@ fn timeless(record: &EventRecord) -> EventRecord {
 }
 
 fn folded(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
-    told(&store(home), run, after).unwrap().map(|record| timeless(&record.unwrap())).collect()
+    kept(&from_journal(home, run, after))
+}
+
+fn from_journal(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
+    told(&store(home), run, after).unwrap().map(Result::unwrap).collect()
+}
+
+/// What the agents said and called, as JSON, the pieces of a text joined.
+fn said(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
+    let mut said: Vec<(Option<String>, String)> = Vec::new();
+    let mut was_text = false;
+    for EventRecord { of, event, .. } in events {
+        let text = match event {
+            AgentEvent::Text(text) if was_text => {
+                said.last_mut().unwrap().1.push_str(text);
+                continue;
+            }
+            AgentEvent::Text(text) | AgentEvent::Thinking(text) => text.clone(),
+            AgentEvent::ToolCall { name, args } => format!("{name} {args}"),
+            _ => {
+                was_text = false;
+                continue;
+            }
+        };
+        was_text = matches!(event, AgentEvent::Text(_));
+        said.push((of.clone(), text));
+    }
+    said
+}
+
+#[tokio::test]
+async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_the_pieces() {
+    let home = crate::test_support::temp_dir();
+    let (ended, heard) = hear(home.path(), "state", Stop::default(), None).await;
+    let run = ended.unwrap().run;
+    let all = from_journal(home.path(), &run, 0);
+    assert_eq!(said(&all), said(&heard));
+    assert_eq!(said(&all).len(), 10, "{:?}", said(&all));
+    let steps = |events: &[EventRecord]| {
+        let ended = |record: &&EventRecord| matches!(&record.event, AgentEvent::LaneStep(StepProgress::Ended(_)));
+        events.iter().filter(ended).map(|record| record.event.clone()).collect::<Vec<_>>()
+    };
+    assert!(!steps(&heard).is_empty());
+    assert_eq!(steps(&all), steps(&heard));
+    assert!(all.is_sorted_by(|a, b| a.seq < b.seq), "{all:#?}");
+    // Who has heard everything up to a number finds only what is behind it, and nothing is left out.
+    for EventRecord { seq, .. } in &heard {
+        let rest: Vec<EventRecord> = all.iter().filter(|record| record.seq > *seq).cloned().collect();
+        assert_eq!(from_journal(home.path(), &run, *seq), rest);
+    }
+    let is_whole = |record: &EventRecord| record.from.is_none_or(|from| from <= record.seq);
+    assert!(all.iter().all(is_whole) && heard.iter().all(|record| record.from.is_none()));
 }
 
 #[tokio::test]
@@ -93,10 +145,12 @@ async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_
         let state = format!("state-{count}");
         cut_off(home.path(), &state, &records[..count]);
         let store = Store::open(&home.path().join(&state), &home.path().join("tree")).unwrap();
-        let folded = || told(&store, &run, 0).unwrap().map(|record| timeless(&record.unwrap())).collect::<Vec<_>>();
+        let folded = || kept(&told(&store, &run, 0).unwrap().map(Result::unwrap).collect::<Vec<_>>());
         let cut = folded();
         assert_eq!(cut, kept(&before)[..cut.len()], "after {count} records");
         let (_, after) = hear(home.path(), &state, Stop::default(), Some(&run)).await;
+        let newest = before.last().unwrap().seq;
+        assert!(after[0].seq > newest, "the process before told {newest} events, after {count} records");
         let all: Vec<EventRecord> = cut.into_iter().chain(kept(&after)).collect();
         assert_eq!(folded(), all, "after {count} records");
     }

@@ -26,7 +26,8 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         Operation::get(
             "/v1/runs/{id}/events",
             "What is told of a run, from its start and as it happens, as lines of `fledge run --json`. \
-             `Last-Event-ID` goes on behind an event; `event: end` is the last one",
+             `Last-Event-ID` goes on behind an event; `event: end` is the last one. An event with `from` tells whole \
+             what was told in pieces with numbers from that one on",
         )
         .query("after", "The same as Last-Event-ID, where that cannot be sent")
         .sends(200, "Events", MEDIA)

@@ -104,6 +104,10 @@ impl Follower {
                     return Ok(self.give(page));
                 }
                 if let Some((cursor, missing)) = live.log.skip(&self.cursor) {
+                    if missing == 0 {
+                        self.cursor = cursor;
+                        return Ok(Vec::new());
+                    }
                     let told = self.left_out(cursor, missing);
                     return Ok(self.give(vec![told]));
                 }
@@ -127,7 +131,7 @@ impl Follower {
         }
         if let Some(outcome) = outcome {
             self.is_over = true;
-            let end = Cursor { ended: true, piece: None, ..self.cursor };
+            let end = Cursor { ended: true, ..self.cursor };
             return Ok(vec![Message::End(end, json!({ "state": "ended", "outcome": outcome }))]);
         }
         tokio::select! {
@@ -142,7 +146,7 @@ impl Follower {
     /// The next events of the journal; none where there is nothing new.
     async fn page(&mut self) -> Result<Vec<Told>, EngineFault> {
         let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // it is never closed
-        let (run, kept, seen) = (self.run.clone(), self.cursor.kept, self.seen);
+        let (run, after, seen) = (self.run.clone(), self.cursor.seq, self.seen);
         let read = self.shop.stored(move |store| {
             let _reader = reader;
             if let Some(seen) = seen
@@ -150,7 +154,7 @@ impl Follower {
             {
                 return Ok((Vec::new(), Some(seen)));
             }
-            let mut records = match told(store, &run, kept) {
+            let mut records = match told(store, &run, after) {
                 Err(ResumeFault::Store(StoreError::Unknown { .. })) => return Ok((Vec::new(), None)), // it waits
                 records => records?,
             };
@@ -181,11 +185,10 @@ impl Follower {
     /// Says that pieces are missing, in the words that every slow watcher hears.
     fn left_out(&self, cursor: Cursor, missing: u64) -> Told {
         let says = format!("{missing} pieces of text were left out: this watcher is slow");
-        let number = cursor.piece.map_or(cursor.kept, |(_, number)| number);
         let record = json!({
             "schema_version": EVENT_SCHEMA_VERSION,
             "run": self.run,
-            "seq": number,
+            "seq": cursor.seq,
             "at": rfc3339(super::now_ms()),
             "type": "warning",
             "data": says,

@@ -33,7 +33,7 @@ struct Course {
 impl Live {
     pub(super) fn new(run: RunId, life: u64, is_new: bool, ring: Ring) -> Arc<Self> {
         let questions = Questions::new(run.clone(), life, ring.clone());
-        let (log, stop, course) = (Log::new(life, is_new), Stop::default(), Mutex::default());
+        let (log, stop, course) = (Log::new(is_new), Stop::default(), Mutex::default());
         Arc::new(Self { run, log, questions, stop, ring, course, unwanted: CancellationToken::new() })
     }
 

@@ -1,6 +1,6 @@
 //! What was told of a run that is under way, for all who follow it: one log that all of them read, so that no reader costs memory and none
-//! holds the run up. It goes back so far as there is room; what is kept in the journal is read there by who is further behind, and pieces
-//! that are gone are said to be.
+//! holds the run up. It goes back so far as there is room; what is kept in the journal is read there by who is further behind, whole where it
+//! was told in pieces, and pieces that are gone are said to be.
 
 use crate::driver::EventRecord;
 use std::collections::VecDeque;
@@ -14,55 +14,44 @@ const MOST: usize = 512 * 1024;
 /// Bytes that a reader is given at once.
 const AT_ONCE: usize = 64 * 1024;
 
-/// How far somebody has read. As text, the id of an event: its number where the journal has it, else the number of the newest one before it
-/// that the journal has, whose log it was in, and its own number. So it means the same to a server that has begun anew.
+/// How far somebody has read. As text, the id of an event: its number, which no other event of the run has. So it means the same to a server
+/// that has begun anew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The newest event of the journal that was read.
-    pub kept: u64,
-    /// The newest piece behind it, by the log that it was in and its number.
-    pub piece: Option<(u64, u64)>,
+    /// The number of the newest event that was read.
+    pub seq: u64,
     /// Whether the end was read.
     pub ended: bool,
 }
 
 impl Cursor {
-    /// Behind this event of the journal.
-    pub(super) fn at(kept: u64) -> Self {
-        Self { kept, ..Self::default() }
+    /// Behind this event.
+    pub(super) fn at(seq: u64) -> Self {
+        Self { seq, ended: false }
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.ended, self.piece) {
-            (true, _) => write!(f, "{}.end", self.kept),
-            (false, Some((life, number))) => write!(f, "{}.{life}.{number}", self.kept),
-            (false, None) => write!(f, "{}", self.kept),
-        }
+        let end = if self.ended { ".end" } else { "" };
+        write!(f, "{}{end}", self.seq)
     }
 }
 
 /// A text that is no cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is the id of no event: `12`, `12.3.15` or `12.end` would be one")]
+#[error("invalid event id: expected e.g. `12` or `12.end`")]
 pub struct NoCursor;
 
 impl FromStr for Cursor {
     type Err = NoCursor;
 
     fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => text.parse().map_err(|_| NoCursor),
+        let (number, ended) = text.strip_suffix(".end").map_or((text, false), |number| (number, true));
+        match number.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => number.parse().map(|seq| Self { seq, ended }).map_err(|_| NoCursor),
             false => Err(NoCursor),
-        };
-        let parts: Vec<&str> = text.split('.').collect();
-        Ok(match parts.as_slice() {
-            [kept] => Self::at(number(kept)?),
-            [kept, "end"] => Self { ended: true, ..Self::at(number(kept)?) },
-            [kept, life, piece] => Self { piece: Some((number(life)?, number(piece)?)), ..Self::at(number(kept)?) },
-            _ => return Err(NoCursor),
-        })
+        }
     }
 }
 
@@ -88,38 +77,30 @@ pub(super) enum Found {
     Over,
 }
 
-/// One event in the log.
-#[derive(Debug)]
-struct Entry {
-    number: u64,
-    told: Told,
-}
-
 /// The log of a run while it is driven here.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// Whose log it is: no other one of the run has this number.
-    life: u64,
     window: Mutex<Window>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct Window {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Told>,
     bytes: usize,
     /// Every event behind this number is here; `None`: not known before the first one.
     floor: Option<u64>,
-    kept: u64,
+    /// Events that there was no room for.
+    dropped: u64,
     is_over: bool,
 }
 
 impl Log {
     /// That of a run which begins, or which another process has left.
-    pub(super) fn new(life: u64, is_new: bool) -> Self {
+    pub(super) fn new(is_new: bool) -> Self {
         let floor = is_new.then_some(0);
-        let window = Window { entries: VecDeque::new(), bytes: 0, floor, kept: 0, is_over: false };
-        Self { life, window: Mutex::new(window), changed: watch::channel(()).0 }
+        let window = Window { entries: VecDeque::new(), bytes: 0, floor, dropped: 0, is_over: false };
+        Self { window: Mutex::new(window), changed: watch::channel(()).0 }
     }
 
     /// Adds an event.
@@ -127,21 +108,15 @@ impl Log {
         let json: Arc<str> = serde_json::to_string(record).unwrap_or_default().into();
         let number = record.seq;
         let mut window = self.window();
-        if record.is_kept {
-            window.kept = number;
-        } else if window.floor.is_none() {
-            window.kept = number.saturating_sub(1); // all before it is in the journal
-        }
         window.floor.get_or_insert(number.saturating_sub(1));
-        let piece = (!record.is_kept).then_some((self.life, number));
-        let cursor = Cursor { kept: window.kept, piece, ended: false };
         window.bytes += weight(&json);
-        window.entries.push_back(Entry { number, told: Told { cursor, json } });
+        window.entries.push_back(Told { cursor: Cursor::at(number), json });
         while window.bytes > MOST
             && let Some(oldest) = window.entries.pop_front()
         {
-            window.bytes -= weight(&oldest.told.json);
-            window.floor = Some(oldest.number);
+            window.bytes -= weight(&oldest.json);
+            window.floor = Some(oldest.cursor.seq);
+            window.dropped += 1;
         }
         drop(window);
         self.changed.send_replace(());
@@ -161,20 +136,19 @@ impl Log {
     /// What comes behind a cursor.
     pub(super) fn read(&self, cursor: &Cursor) -> Found {
         let window = self.window();
-        let place = self.place(cursor);
         match window.floor {
             None if window.is_over => return Found::Over,
-            Some(floor) if place >= floor => {}
+            Some(floor) if cursor.seq >= floor => {}
             Some(_) | None => return Found::Behind,
         }
-        let first = window.entries.partition_point(|entry| entry.number <= place);
+        let first = window.entries.partition_point(|told| told.cursor.seq <= cursor.seq);
         let mut bytes = 0;
-        let fits = |entry: &&Entry| {
+        let fits = |told: &&Told| {
             let before = bytes;
-            bytes += entry.told.json.len();
+            bytes += told.json.len();
             before < AT_ONCE
         };
-        let some: Vec<Told> = window.entries.range(first..).take_while(fits).map(|entry| entry.told.clone()).collect();
+        let some: Vec<Told> = window.entries.range(first..).take_while(fits).cloned().collect();
         match (some.is_empty(), window.is_over) {
             (false, _) => Found::Some(some),
             (true, true) => Found::Over,
@@ -184,18 +158,12 @@ impl Log {
 
     /// Where to go on for who has read all that the journal has and is still behind: only pieces are missing, so many at most.
     pub(super) fn skip(&self, cursor: &Cursor) -> Option<(Cursor, u64)> {
-        let window = self.window();
-        let (floor, place) = (window.floor?, self.place(cursor));
-        let missing = floor.checked_sub(place).filter(|missing| *missing > 0)?;
-        Some((Cursor { kept: cursor.kept, piece: Some((self.life, floor)), ended: false }, missing))
-    }
-
-    /// The number up to which somebody has read.
-    fn place(&self, cursor: &Cursor) -> u64 {
-        match cursor.piece {
-            Some((life, number)) if life == self.life => number.max(cursor.kept),
-            Some(_) | None => cursor.kept,
-        }
+        let (floor, dropped) = {
+            let window = self.window();
+            (window.floor?, window.dropped)
+        };
+        let missing = floor.checked_sub(cursor.seq).filter(|missing| *missing > 0)?;
+        Some((Cursor::at(floor), missing.min(dropped))) // a resume leaves numbers out, and no event
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {
@@ -204,5 +172,5 @@ impl Log {
 }
 
 fn weight(json: &str) -> usize {
-    json.len() + size_of::<Entry>()
+    json.len() + size_of::<Told>()
 }

@@ -178,9 +178,10 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// The number of an event that the journal has.
+    /// The number of an event that is not told in pieces.
     pub(crate) fn kept(&self) -> Option<u64> {
-        self.id.parse().ok()
+        let pieces = ["text", "thinking", "tool_call", "tool_output", "lane_step"];
+        self.id.parse().ok().filter(|_| pieces.iter().all(|piece| self.data["type"] != *piece))
     }
 }
 

@@ -32,6 +32,11 @@ fn kept(all: &[Heard]) -> Vec<Heard> {
     all.iter().filter(|heard| heard.kept().is_some() || heard.name.is_some()).cloned().map(timeless).collect()
 }
 
+/// What those of a type say.
+fn of<'h>(all: &'h [Heard], kind: &str) -> Vec<&'h Value> {
+    all.iter().filter(|heard| heard.data["type"] == kind).map(|heard| &heard.data["data"]).collect()
+}
+
 #[tokio::test]
 async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_once() {
     let model = Model::new(script());
@@ -41,17 +46,21 @@ async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_on
     let live = server.follow(&run, None).await.all().await;
     let numbers: Vec<u64> = live.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "no event is missing, and none comes twice");
-    let texts =
-        live.iter().filter(|heard| heard.data["type"] == "text").filter_map(|heard| heard.data["data"].as_str());
-    assert_eq!(texts.collect::<String>(), "I look around.It is done.");
-    assert!(live.iter().any(|heard| heard.data["type"] == "lane_step"));
-    assert_eq!(kept(&live), from_journal(&server, &run).await);
+    let after = from_journal(&server, &run).await;
+    for all in [&live, &after] {
+        let texts = of(all, "text").into_iter().filter_map(Value::as_str);
+        assert_eq!(texts.collect::<String>(), "I look around.It is done.");
+        let steps = of(all, "lane_step").into_iter().filter(|step| step["ended"]["status"] == "passed");
+        assert_eq!(steps.count(), 1);
+    }
+    assert_eq!((of(&live, "tool_call"), of(&live, "tool_call").len()), (of(&after, "tool_call"), 3));
+    assert_eq!(kept(&live), kept(&after));
     let end = live.last().unwrap();
     assert_eq!((end.name.as_deref(), &end.data["state"]), (Some("end"), &json!("ended")));
     assert_eq!(end.data["outcome"]["verified"], json!(true));
     let again = server.follow(&run, Some(&end.id)).await;
     assert_eq!(again.response.status().as_u16(), 204);
-    for wrong in ["x", "1.2", "-1", "1.2.3.4", "99999999999999999999"] {
+    for wrong in ["x", "1.2", "-1", "1.2.3", "1.2.3.4", "1.end.end", "99999999999999999999"] {
         assert_eq!(server.follow(&run, Some(wrong)).await.response.status().as_u16(), 400, "{wrong}");
     }
 }
@@ -109,7 +118,13 @@ async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed
     let server = site.serve(&[]);
     let last = heard.last().unwrap().id.clone();
     heard.extend(server.follow(&run, Some(&last)).await.all().await);
-    assert_eq!(kept(&heard), from_journal(&server, &run).await);
+    let after = from_journal(&server, &run).await;
+    assert_eq!(kept(&heard), kept(&after));
+    assert_eq!(of(&heard, "tool_call"), of(&after, "tool_call"));
+    for all in [&heard, &after] {
+        let numbers: Vec<u64> = all.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    }
     let kinds: Vec<&Value> = heard.iter().map(|heard| &heard.data["type"]).collect();
     assert!(kinds.contains(&&json!("resumed")), "{kinds:?}");
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");

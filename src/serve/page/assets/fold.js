@@ -17,6 +17,7 @@ export class Story {
     this.said = null; // the newest thing worth saying aloud
     this.open = new Map(); // the newest turn of the run ("") and of each sub-agent
     this.turns = new Map(); // how many turns of each are over
+    this.last = 0; // the number of the newest event that was heard as it happened
     this.gate = null;
     this.tampered = false;
     this.attempts = 0; // that the gate has ruled on
@@ -96,7 +97,10 @@ export class Story {
   }
 
   /** An event as it is told. */
-  event({ of, at, type, data }) {
+  /** What comes whole because it was told while nobody listened is passed over where pieces of it are here: the scenes fill in the rest. */
+  event({ of, at, type, data, seq, from }) {
+    if (from !== undefined && this.last >= from) return;
+    if (from === undefined) this.last = seq;
     EVENTS[type]?.(this, data, of ?? null, Date.parse(at) - this.began);
   }
 
