@@ -74,7 +74,17 @@ async fn a_sub_agent_does_its_part_and_its_parent_hears_what_it_came_to() {
     let first = told.iter().find(of_child).map(|record| &record.event);
     assert!(matches!(first, Some(AgentEvent::Started { title, verify: false, .. }) if title == "Write b"), "{first:?}");
     let last = told.iter().rfind(of_child).map(|record| &record.event);
-    assert!(matches!(last, Some(AgentEvent::Finished { reason: Reason::Skipped, .. })), "{last:?}");
+    let Some(AgentEvent::Finished { reason: Reason::Skipped, verified: None, message, .. }) = last else {
+        panic!("{last:?}")
+    };
+    assert_eq!(message, "done");
+    let of_run = told.last().map(|record| &record.event);
+    assert!(matches!(of_run, Some(AgentEvent::Finished { verified: Some(true), .. })), "{of_run:?}");
+    let began = told.iter().find_map(|record| match &record.event {
+        AgentEvent::Subagent { finished: false, note } => Some(note.as_str()),
+        _ => None,
+    });
+    assert_eq!(began, Some("Write b"));
     let kinds: Vec<String> = records(home.path(), &result).into_iter().map(|record| record.kind).collect();
     let wanted = [
         "TaskSubmitted",

@@ -115,7 +115,7 @@ pub enum What {
     /// Something was not as it should be.
     Warning { message: String },
     /// The run is over.
-    Ended { reason: Reason, verified: bool, exit_code: u8, message: String },
+    Ended { reason: Reason, verified: Option<bool>, exit_code: u8, message: String },
 }
 
 /// A tool call that ended.

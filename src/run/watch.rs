@@ -110,7 +110,7 @@ pub enum AgentEvent {
     Usage(Usage),
     /// A model call or a read-only tool is tried again after a pause.
     Retry {
-        /// What is tried again: the model, or a tool by name.
+        /// What is tried again: `model`, `summary` (of the conversation), or a tool by name.
         what: String,
         /// How often it was tried.
         tries: u32,
@@ -144,7 +144,7 @@ pub enum AgentEvent {
     Subagent {
         /// Whether it ended.
         finished: bool,
-        /// What it is to do, or what it came to.
+        /// Its title, or its task where it has none; at the end what it came to.
         note: String,
     },
     /// A limit ended the run.
@@ -182,8 +182,8 @@ pub enum AgentEvent {
     Finished {
         /// Why.
         reason: Reason,
-        /// Whether its work counts: the gate passed, or was skipped on purpose.
-        verified: bool,
+        /// Whether its work counts: the gate passed, or was skipped on purpose. Null for a sub-agent, whose work the gate of the run judges.
+        verified: Option<bool>,
         /// Whether somebody asked for it to stop.
         cancelled: bool,
         /// The exit code.

@@ -5,6 +5,7 @@ use super::reporting::Ended;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
+use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Nothing is going on; after a run, how it ended.
@@ -15,12 +16,15 @@ pub(in crate::run) struct Idle {
 
 impl Idle {
     pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
+        let is_child = cx.charter.depth > 0;
+        // Nobody asked for a sub-agent's gate to be skipped: it never has one.
+        let is_done = is_child && ended.reason == Reason::Skipped;
         cx.tell(AgentEvent::Finished {
             reason: ended.reason,
-            verified: ended.is_verified(),
+            verified: (!is_child).then(|| ended.is_verified()),
             cancelled: ended.is_cancelled(),
             exit_code: ended.reason.exit_code(ended.stopped_by),
-            message: ended.message.clone(),
+            message: if is_done { "done".into() } else { ended.message.clone() },
             usage: cx.ledger.usage.total.clone(),
         });
         Self { ended: Some(ended) }

@@ -152,7 +152,13 @@ pub(super) fn what_a_tool_prints_is_shown() {
 #[test]
 pub(super) fn a_read_that_may_pass_waits() {
     let flaky = || ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
-    using(&[("c1", "files-read")]).answer(ran(flaky())).gives("BackingOff", &[]);
+    let walk = using(&[("c1", "files-read")]).answer(ran(flaky()));
+    let what = walk.told().into_iter().find_map(|told| match told {
+        AgentEvent::Retry { what, .. } => Some(what),
+        _ => None,
+    });
+    assert_eq!(what.as_deref(), Some("files-read"));
+    walk.gives("BackingOff", &[]);
     using(&[("c1", "files-edit")]).answer(ran(flaky())).gives("RunningHooks", &[Action::RunHooks { call: CallId(4) }]);
 }
 

@@ -204,7 +204,7 @@ pub(super) fn tampering_is_told_once_or_ends_the_run() {
 fn finished(reason: Reason, message: &str, output_tokens: u64) -> Action {
     told(AgentEvent::Finished {
         reason,
-        verified: reason == Reason::Verified,
+        verified: Some(reason == Reason::Verified),
         cancelled: reason == Reason::Cancelled,
         exit_code: reason.row().exit_code,
         message: message.into(),

@@ -30,20 +30,11 @@ pub(super) enum Origin {
     Tool { turn: ToolTurn },
 }
 
-impl Origin {
-    fn what(&self) -> &'static str {
-        match self {
-            Self::Model { .. } => "model",
-            Self::Summary => "summary",
-            Self::Tool { .. } => "tool",
-        }
-    }
-}
-
 impl BackingOff {
-    pub(super) fn start(origin: Origin, tries: u32, wait: Duration, error: &str, cx: &mut Context) -> Self {
+    /// `what` names what is tried again, for people.
+    pub(super) fn start(origin: Origin, what: &str, tries: u32, wait: Duration, error: &str, cx: &mut Context) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        cx.tell(AgentEvent::Retry { what: origin.what().into(), tries, wait_ms, error: error.into() });
+        cx.tell(AgentEvent::Retry { what: what.into(), tries, wait_ms, error: error.into() });
         Self { due: cx.now.plus(wait), tries, origin }
     }
 

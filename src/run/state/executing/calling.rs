@@ -97,7 +97,7 @@ impl CallingModel {
             }
             let wait = cx.pause(self.tries, wish);
             let origin = Origin::Model { compacted: self.compacted };
-            return Next::BackOff(BackingOff::start(origin, self.tries, wait, &error.message, cx));
+            return Next::BackOff(BackingOff::start(origin, "model", self.tries, wait, &error.message, cx));
         }
         let reason = match error.fault {
             ModelFault::Protocol => Reason::ModelProtocol,

@@ -98,7 +98,7 @@ impl Compacting {
             return None;
         }
         let wait = cx.pause(self.tries, error.retry_after_ms);
-        Some(Next::BackOff(BackingOff::start(Origin::Summary, self.tries, wait, &error.message, cx)))
+        Some(Next::BackOff(BackingOff::start(Origin::Summary, "summary", self.tries, wait, &error.message, cx)))
     }
 
     /// Puts the summary in the place of what it is about. One that is no shorter is none.

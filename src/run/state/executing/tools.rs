@@ -55,8 +55,8 @@ impl RunningTools {
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(tries) = turn.may_retry(call, &outcome, cx.charter.limits.tries) {
             let wait = cx.pause(tries, None);
-            turn.requeue(call);
-            return Next::BackOff(BackingOff::start(Origin::Tool { turn }, tries, wait, &outcome.content, cx));
+            let tool = turn.requeue(call);
+            return Next::BackOff(BackingOff::start(Origin::Tool { turn }, &tool, tries, wait, &outcome.content, cx));
         }
         turn.end(call, outcome, cx);
         Next::UseTools(turn)

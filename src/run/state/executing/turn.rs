@@ -219,11 +219,13 @@ impl ToolTurn {
             .then_some(slot.tries)
     }
 
-    /// Puts a running call back to the front of the queue.
-    pub(super) fn requeue(&mut self, call: CallId) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) {
+    /// Puts a running call back to the front of the queue, and gives the name of its tool.
+    pub(super) fn requeue(&mut self, call: CallId) -> String {
+        let slot = self.slots.iter_mut().find(|slot| slot.is_running(call));
+        slot.map_or_else(String::new, |slot| {
             slot.stage = Stage::Queued;
-        }
+            slot.tool.name.clone()
+        })
     }
 
     /// A running call ended. An outcome that nobody waits for changes nothing.
@@ -312,7 +314,9 @@ impl ToolTurn {
         }
         let call = cx.call();
         let input = self.run(place, call, cx).tool.input.to_value();
-        cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
+        let said = |key: &str| input[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let note = said("title").or_else(|| said("task")).unwrap_or_default().to_owned();
+        cx.tell(AgentEvent::Subagent { finished: false, note });
         let limits = share.map(|(limits, aside)| {
             cx.reserve(call, aside);
             limits
