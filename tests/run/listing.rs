@@ -1,7 +1,7 @@
 //! Looking at runs: what is listed, told, exported and removed, and what is said where there is nothing.
 
 use crate::support::{Ended, Fledge, Model, call, say, shell, words, write};
-use fledge::chat::{Message, ToolCall};
+use fledge::chat::Message;
 use ring::digest::{SHA256, digest};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -119,17 +119,30 @@ fn a_run_is_told_turn_by_turn_with_changes_verdicts_and_its_end() {
 fn an_interrupted_run_is_told_up_to_where_it_was_and_its_thread_says_what_is_pending() {
     let run = killed().again(&["runs", "show"]).run();
     run.must_exit(0);
-    for part in ["  interrupted", "│ Going on.", "● interrupted: running tools of turn 2"] {
+    for part in
+        ["  interrupted", "│ Going on.", "● interrupted: running tools of turn 2 (shell-exec echo begun; sleep 60), "]
+    {
         assert!(run.stdout.contains(part), "{part:?} is not in {}", run.stdout);
     }
     let (thread, run) = data(run, &["runs", "export", "--thread"]);
     let state = &thread["agent_state"];
     assert_eq!((&state["kind"], &state["doing"]), (&json!("executing"), &json!("RunningTools")));
-    let pending: Vec<ToolCall> = serde_json::from_value(state["pending_tool_calls"].clone()).unwrap();
-    assert_eq!(pending.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["shell-exec"]);
-    let messages: Vec<Message> = serde_json::from_value(thread["conversation"]["messages"].clone()).unwrap();
-    assert_eq!(serde_json::to_value(&messages).unwrap(), thread["conversation"]["messages"]);
-    assert_eq!(messages.len(), 4);
+    let pending = state["pending_tool_calls"].as_array().unwrap();
+    assert_eq!(words(pending.iter().map(|call| &call["name"])), ["shell-exec"]);
+    let messages = thread["conversation"]["messages"].as_array().unwrap();
+    assert_eq!(words(messages.iter().map(|message| &message["role"])), ["user", "assistant", "user", "assistant"]);
+    // The arguments are plain, and everything else is as the run has it.
+    let calls =
+        [&messages[1]["content"], &messages[3]["content"]].map(|content| content.as_array().unwrap().last().unwrap());
+    assert_eq!(calls.map(|call| &call["input"]), [&json!({ "path": "half", "content": "1\n" }), &pending[0]["input"]]);
+    assert_eq!(pending[0]["input"], json!({ "command": "echo begun; sleep 60" }));
+    let mut wrapped = thread["conversation"]["messages"].clone();
+    for place in [1, 3] {
+        let call = wrapped[place]["content"].as_array_mut().unwrap().last_mut().unwrap();
+        call["input"] = json!({ "object": call["input"] });
+    }
+    let messages: Vec<Message> = serde_json::from_value(wrapped.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&messages).unwrap(), wrapped);
     let (list, _) = data(run, &["runs", "list", "--interrupted", "--json"]);
     assert_eq!((&list["runs"][0]["state"], &list["runs"][0]["outcome"]), (&json!("interrupted"), &Value::Null));
 }

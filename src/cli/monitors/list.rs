@@ -91,7 +91,7 @@ fn told(one: &CheckInData) -> Line {
     vec![
         (tone_of(one), format!("  {} ", sign(one))),
         (Tone::Plain, one.at.clone()),
-        (tone_of(one), format!("  {:<11}", one.status)),
+        (tone_of(one), format!("  {:<11}  ", one.status)),
         (Tone::Faint, format!("{}{}{many}", one.source, took.unwrap_or_default())),
     ]
 }

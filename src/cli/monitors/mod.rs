@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::{no_output, print_data, print_json};
 use crate::config::Environment;
+use crate::courier::Address;
 use crate::driver::project_of;
 use crate::duration::parse_duration;
 use crate::monitor::Status;
@@ -251,13 +252,26 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
         (None, Some(command)) => (OnChange::Command(command).text(), None),
         (None, None) => (String::new(), None),
     };
+    let replaced = match OnChange::of(&row.on_change).ok().flatten() {
+        Some(OnChange::Command(command)) if how != row.on_change => {
+            format!(", instead of the program `{}`", command.join(" "))
+        }
+        Some(OnChange::Webhook { url, .. }) if how != row.on_change => {
+            // The rest of an address may be a secret.
+            let host = Address::parse(&url).map_or_else(|_| "an address".into(), |address| address.host());
+            format!(", instead of {host}")
+        }
+        Some(_) | None => String::new(),
+    };
     let says = match (&how, &secret) {
-        (how, _) if how.is_empty() => "nobody is told of it",
-        (_, Some(_)) => "it is told; what is sent is signed with this secret, which is not shown again:",
-        (_, None) => "it is told",
+        (how, _) if how.is_empty() => format!("nobody is told of it{replaced}"),
+        (_, Some(_)) => {
+            format!("it is told{replaced}; what is sent is signed with this secret, which is not shown again:")
+        }
+        (_, None) => format!("it is told{replaced}"),
     };
     store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
-    place.told(&store, &row.slug, says, secret.map(|secret| ("webhook_secret", secret)))
+    place.told(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))
 }
 
 fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {

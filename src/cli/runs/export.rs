@@ -5,7 +5,7 @@ use super::super::outlet::outlet;
 use super::super::record::{self, outlet_beside_git};
 use super::super::{no_output, print_data, print_json};
 use super::{Shelf, data, failed, story};
-use crate::chat::{Block, Role, ToolCall};
+use crate::chat::{Block, Message, Role, ToolCall};
 use crate::driver::ResumeFault;
 use crate::report::story::Story;
 use crate::run::StateName;
@@ -103,13 +103,35 @@ fn thread(row: &RunRow, story: &Story) -> Value {
         "agent_state": { "kind": run.state(), "doing": run.label(), "pending_tool_calls": pending(story) },
         "system": run.system(),
         "tools": run.tools(),
-        "conversation": { "messages": run.conversation() },
+        "conversation": { "messages": run.conversation().iter().map(plain_message).collect::<Vec<_>>() },
     })
 }
 
 /// The tool calls that have no result in the conversation: those of the model's newest message while it stands last in a run that
 /// is not over.
-fn pending(story: &Story) -> Vec<ToolCall> {
+fn pending(story: &Story) -> Vec<Value> {
+    let calls = pending_calls(story);
+    calls.iter().map(|call| with_plain_input(json!(call), call)).collect()
+}
+
+/// A message whose calls have their plain arguments.
+fn plain_message(message: &Message) -> Value {
+    let plain = |block: &Block| match block {
+        Block::ToolUse(call) => with_plain_input(json!(block), call),
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
+            json!(block)
+        }
+    };
+    json!({ "role": message.role, "content": message.content.iter().map(plain).collect::<Vec<_>>() })
+}
+
+fn with_plain_input(mut data: Value, call: &ToolCall) -> Value {
+    data["input"] = call.input.to_value();
+    data
+}
+
+/// The same as the run has them.
+pub(super) fn pending_calls(story: &Story) -> Vec<ToolCall> {
     let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
     let is_active = story.run.state() == StateName::Executing;
     let call = |block: &'_ Block| match block {

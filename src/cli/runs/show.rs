@@ -5,10 +5,12 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::steps::Line;
 use super::super::{no_output, print_data, print_json};
+use super::export::pending_calls;
 use super::scenes::{Scale, quoted, told};
 use super::{Shelf, data, failed, story};
+use crate::chat::ToolCall;
 use crate::report::runs::{doing, story_as_json as as_json};
-use crate::report::story::{Part, Story};
+use crate::report::story::{Part, Story, What};
 use crate::report::{Fact, seconds};
 use crate::store::{RunRow, RunState};
 use clap::Args;
@@ -78,6 +80,26 @@ fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
     lines
 }
 
+/// What the run was busy with last, and the calls that it waited for.
+fn busy(story: &Story) -> String {
+    let mut calls = pending_calls(story);
+    let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());
+    for scene in newest.take_while(|scene| !matches!(scene.what, What::Turn { .. })) {
+        if let What::Tool(tool) = &scene.what
+            && let Some(place) =
+                calls.iter().position(|call| call.name == tool.name && call.input.to_value() == tool.args)
+        {
+            calls.remove(place); // it ended
+        }
+    }
+    let named = |call: &ToolCall| {
+        let gist = display::gist_of_args(&call.input.to_value());
+        paint::one_line(format!("{} {gist}", call.name).trim_end())
+    };
+    let calls: Vec<String> = calls.iter().map(named).collect();
+    if calls.is_empty() { doing(story) } else { format!("{} ({})", doing(story), calls.join("; ")) }
+}
+
 /// How it ended, or what goes on, and where the time went.
 fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
     let mut lines = Vec::new();
@@ -95,11 +117,11 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
             }
         }
         (_, RunState::Running { holder }) => {
-            let what = format!("running: {}, driven by {}", doing(story), paint::one_line(holder));
+            let what = format!("running: {}, driven by {}", busy(story), paint::one_line(holder));
             lines.push(vec![(Tone::Strong, format!("● {what}"))]);
         }
         (_, RunState::Interrupted) => {
-            let what = format!("interrupted: {}, {} after the start", doing(story), seconds(story.total_ms()));
+            let what = format!("interrupted: {}, {} after the start", busy(story), seconds(story.total_ms()));
             lines.push(vec![(Tone::Warn, format!("● {what}"))]);
         }
         (None, RunState::Ended(end)) => {

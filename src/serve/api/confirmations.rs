@@ -19,7 +19,7 @@ const LONGEST_WHY: usize = 4096;
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
         .route("/v1/runs/{id}/confirmations", get(list))
-        .route("/v1/runs/{id}/confirmations/{call}", post(answer))
+        .route("/v1/runs/{id}/confirmations/{confirmation}", post(answer))
 }
 
 /// The same, described.
@@ -27,10 +27,13 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/runs/{id}/confirmations", "The calls of a run that wait for somebody's yes")
             .answers::<Confirmations>(200, "They, the oldest first"),
-        Operation::post("/v1/runs/{id}/confirmations/{call}", "Answers whether a call may run")
-            .takes::<Answer>()
-            .answers_any(200, "It was answered")
-            .refuses(409, "It is not open any more"),
+        Operation::post(
+            "/v1/runs/{id}/confirmations/{confirmation}",
+            "Answers whether a call may run: `confirmation` is the `id` of one that is open",
+        )
+        .takes::<Answer>()
+        .answers_any(200, "It was answered")
+        .refuses(409, "It is not open any more"),
     ]
 }
 
@@ -71,7 +74,7 @@ async fn list(State(house): State<Arc<House>>, Path(name): Path<String>) -> Resu
 
 async fn answer(
     State(house): State<Arc<House>>,
-    Path((name, call)): Path<(String, String)>,
+    Path((name, confirmation)): Path<(String, String)>,
     Json(Answer { answer, why }): Json<Answer>,
 ) -> Result<Json<Value>, Problem> {
     if why.len() > LONGEST_WHY {
@@ -83,8 +86,8 @@ async fn answer(
         Word::Always => Consent::Always,
         Word::No => Consent::No(why),
     };
-    match house.engine.answer(&run, &call, consent) {
-        true => Ok(Json(json!({ "id": call, "run": run }))),
-        false => Err(Problem::conflict(format!("run {run} does not ask `{call}`, or not any more"))),
+    match house.engine.answer(&run, &confirmation, consent) {
+        true => Ok(Json(json!({ "id": confirmation, "run": run }))),
+        false => Err(Problem::conflict(format!("run {run} does not ask `{confirmation}`, or not any more"))),
     }
 }

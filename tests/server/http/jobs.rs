@@ -137,6 +137,13 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     assert_eq!(said, "exit 0\n`pulse` is expected from now on\n");
     let said = place.says(&["monitors", "tell", "pulse", "--command", "true"], &[]);
     assert_eq!(said, "exit 0\nit is told\n");
+    let said = place.says(&["monitors", "tell", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
+    assert!(said.contains("it is told, instead of the program `true`; what is sent is signed"), "{said}");
+    let said = place.says(&["monitors", "tell", "pulse", "--nobody"], &[]);
+    assert_eq!(said, "exit 0\nnobody is told of it, instead of https://example.org\n");
+    place.says(&["monitors", "checkin", "pulse", "in_progress", "--id", "8"], &[]);
+    let shown = place.says(&["monitors", "show", "pulse"], &[]);
+    assert!(shown.contains("  in_progress  client"), "{shown}");
     assert_eq!(json_of(&server.get("/v1/monitors"))["monitors"].as_array().map(Vec::len), Some(2));
     assert_eq!(send(&server, "DELETE", "/v1/monitors/pulse", "").status, 204);
     let said = place.says(&["monitors", "remove", "puls"], &[]);
