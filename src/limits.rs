@@ -99,6 +99,10 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 pub const LINGER: Duration = Duration::from_millis(200);
 /// Bytes on disk that one step's log may have; its middle is dropped above that.
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
+/// How often a machine says of a run that it still goes on, where a server is told of it.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
+/// A run of another machine counts as lost after this time without a word of it.
+pub const SILENCE: Duration = Duration::from_secs(5 * 60);
 /// How long an ephemeral memory lives.
 pub const EPHEMERAL_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Tokens of memories in a first message.

@@ -158,14 +158,12 @@ impl Plan {
             Some(sender) => sender,
             None => self.sender().await.map_err(|failure| failure.message())?,
         };
-        let said = sender.send(WhichUnsent::Begun).await;
-        match said.faults.first() {
-            Some(fault) => Err(fault.to_string()),
-            None => {
-                *kept = Some(sender);
-                Ok(())
-            }
+        if let Some(fault) = sender.send(WhichUnsent::Begun).await.faults.first() {
+            return Err(fault.to_string());
         }
+        sender.beat().await.map_err(|fault| fault.to_string())?;
+        *kept = Some(sender);
+        Ok(())
     }
 
     /// Tells the server of runs as they go on, at this pace. Never ends, and says nothing.

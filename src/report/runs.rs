@@ -11,7 +11,7 @@ pub const RUNS_SCHEMA_VERSION: u32 = 1;
 pub fn row(row: &RunRow, short: &str) -> Value {
     let head = &row.head;
     let (state, holder, end) = match &row.state {
-        RunState::Running { holder } => ("running", Some(holder), None),
+        RunState::Running { holder } => (if row.is_lost { "lost" } else { "running" }, Some(holder), None),
         RunState::Interrupted => ("interrupted", None, None),
         RunState::Ended(end) => ("ended", None, Some(end)),
     };
@@ -31,6 +31,7 @@ pub fn row(row: &RunRow, short: &str) -> Value {
         "state": state,
         "holder": holder,
         "machine": row.machine,
+        "heard_at": row.heard_at_ms.map(rfc3339),
         "outcome": end.map(outcome_data),
     })
 }

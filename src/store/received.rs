@@ -6,8 +6,10 @@ use super::events::{number, place, unsigned};
 use super::journal::{LARGEST_IN_ROW, write_blob};
 use super::lock::Lock;
 use super::prune::in_rows;
-use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy};
+use super::{Outcome, Record, RunDir, RunHead, RunRow, RunState, Store, StoreError, TaskCopy};
+use crate::duration::milliseconds;
 use crate::id::RunId;
+use crate::limits::SILENCE;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 /// A piece of the journal of a run that another machine drives.
@@ -204,6 +206,16 @@ impl Store {
     /// When the database cannot be read.
     pub fn machine_of(&self, run: &RunId) -> Result<Option<String>, StoreError> {
         Ok(self.known(run)?.and_then(|known| known.machine))
+    }
+}
+
+impl RunRow {
+    /// The row as it is at this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn seen_at(self, now_ms: i64) -> Self {
+        let is_open = matches!(self.state, RunState::Running { .. });
+        let silent_ms = self.heard_at_ms.map_or(0, |heard| now_ms.saturating_sub(heard));
+        Self { is_lost: is_open && u64::try_from(silent_ms).unwrap_or(0) > milliseconds(SILENCE), ..self }
     }
 }
 

@@ -62,6 +62,35 @@ fn a_run_of_another_machine_is_here_as_it_is_there_and_nobody_here_goes_on_with_
 }
 
 #[test]
+fn a_run_whose_machine_is_silent_is_lost_until_the_machine_is_heard_again() {
+    let ((_there, there), (_here, here)) = (store(), store());
+    let mut journal = filled(&there, "r", 2);
+    here.receive(&delivery(&there, "r", 0), 1_000).unwrap();
+    let run = RunId::new("r");
+    let silence = 5 * 60 * 1_000;
+    let ids = |only, now_ms| {
+        let filter = Filter { only: Some(only), now_ms, ..Filter::default() };
+        here.runs(&filter).unwrap().into_iter().map(|row| row.head.id).collect::<Vec<_>>()
+    };
+    let is_lost = |now_ms| {
+        let is_lost = here.run(&run).unwrap().seen_at(now_ms).is_lost;
+        let expected = if is_lost { [vec![run.clone()], vec![]] } else { [vec![], vec![run.clone()]] };
+        assert_eq!([ids(Only::Lost, now_ms), ids(Only::Running, now_ms)], expected);
+        is_lost
+    };
+    assert_eq!([1_000, 1_000 + silence, 1_001 + silence].map(is_lost), [false, false, true]);
+    // A heartbeat is a delivery without a record.
+    let beat = delivery(&there, "r", 2);
+    assert!(beat.records.is_empty() && beat.begin.is_none());
+    here.receive(&beat, 2_000 + silence).unwrap();
+    assert!(!is_lost(1_001 + 2 * silence) && is_lost(2_001 + 2 * silence));
+    assert_eq!(here.run(&run).unwrap().heard_at_ms, Some(2_000 + silence));
+    journal.finish(&Outcome::default()).unwrap();
+    here.receive(&delivery(&there, "r", 2), 1).unwrap();
+    assert!(!here.run(&run).unwrap().seen_at(i64::MAX).is_lost, "it is over");
+}
+
+#[test]
 fn what_comes_again_or_late_changes_nothing() {
     let ((_there, there), (_here, here)) = (store(), store());
     let mut journal = filled(&there, "r", 3);

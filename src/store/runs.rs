@@ -13,7 +13,7 @@ const CANDIDATES: u32 = 5;
 const SHORT: usize = 8;
 const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, \
     reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary, \
-    (SELECT machine FROM received WHERE run = no)";
+    (SELECT machine FROM received WHERE run = no), (SELECT heard_at FROM received WHERE run = no)";
 
 /// What is known of a run when it begins. The first record of its journal is tied to this, so a field that is added later must be left
 /// out of the JSON where it is empty.
@@ -90,6 +90,10 @@ pub struct RunRow {
     pub state: RunState,
     /// The machine that tells of it, where that is another one: nobody here drives it.
     pub machine: Option<String>,
+    /// When that machine was last heard of this run, in milliseconds since 1970.
+    pub heard_at_ms: Option<i64>,
+    /// Whether that machine has been silent for so long that the run may be over; only known of a row from [`RunRow::seen_at`].
+    pub is_lost: bool,
 }
 
 /// How far a run is.
@@ -117,6 +121,8 @@ pub struct Filter {
     pub only: Option<Only>,
     /// Only those with this text in their title, in whatever case of its letters of ASCII.
     pub title: Option<String>,
+    /// The time at which they are looked at, in milliseconds since 1970; 0: no run counts as lost.
+    pub now_ms: i64,
 }
 
 /// What runs may have in common.
@@ -132,6 +138,8 @@ pub enum Only {
     Interrupted,
     /// Somebody drives them.
     Running,
+    /// Another machine drives them, and was not heard for a long time.
+    Lost,
 }
 
 impl Only {
@@ -141,22 +149,23 @@ impl Only {
             Self::Ended => "ended_at IS NOT NULL",
             Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
             Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
-            Self::Interrupted | Self::Running => "ended_at IS NULL",
+            Self::Interrupted | Self::Running | Self::Lost => "ended_at IS NULL",
         }
     }
 
-    fn is(self, state: &RunState) -> bool {
+    fn is(self, row: &RunRow) -> bool {
         match self {
-            Self::Ended | Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
-            Self::Interrupted => *state == RunState::Interrupted,
-            Self::Running => matches!(state, RunState::Running { .. }),
+            Self::Ended | Self::Failed | Self::Verified => matches!(row.state, RunState::Ended(_)),
+            Self::Interrupted => row.state == RunState::Interrupted,
+            Self::Running => matches!(row.state, RunState::Running { .. }) && !row.is_lost,
+            Self::Lost => row.is_lost,
         }
     }
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { limit: 50, before: None, only: None, title: None }
+        Self { limit: 50, before: None, only: None, title: None, now_ms: 0 }
     }
 }
 
@@ -174,10 +183,10 @@ impl Store {
         let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
         let title = filter.title.as_deref().map(escape);
         let before = filter.before.as_ref().map(RunId::as_str);
-        let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(&row.state));
+        let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(row));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map((before, title), |row| self.row(row))?;
+            let rows = statement.query_map((before, title), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
             // Who drives a run is in no row, so they are counted here; SQLite goes no further than it is asked to.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
         };
@@ -334,7 +343,7 @@ impl Store {
                 None => RunState::Interrupted,
             },
         };
-        Ok(RunRow { head, state, machine })
+        Ok(RunRow { head, state, machine, heard_at_ms: row.get(24)?, is_lost: false })
     }
 }
 

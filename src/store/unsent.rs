@@ -1,7 +1,7 @@
 //! What no server has been sent yet: a queue that needs no place of its own, since the journal is one.
 
 use super::events::unsigned;
-use super::{Store, StoreError};
+use super::{Store, StoreError, lock};
 use crate::id::RunId;
 use rusqlite::params;
 
@@ -62,6 +62,27 @@ impl Store {
             rows.collect()
         };
         read().map_err(self.fault("read"))
+    }
+
+    /// The runs that somebody here drives and a server knows, the oldest first: what that is told so that it knows they still go on. Of them
+    /// nothing may be unsent.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn sent_and_driven(&self) -> Result<Vec<Unsent>, StoreError> {
+        // Of runs of other machines everything counts as sent, beyond every record.
+        let sql = "SELECT id, synced FROM runs WHERE no > coalesce((SELECT beyond FROM sending), 9223372036854775807) \
+             AND ended_at IS NULL AND synced BETWEEN 1 AND 4294967295 ORDER BY no";
+        let read = || -> rusqlite::Result<Vec<Unsent>> {
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let (run, upto) = (RunId::new(row.get::<_, String>(0)?), unsigned(row, 1)?);
+                Ok(Unsent { run, from: upto + 1, upto, has_ended: false })
+            })?;
+            rows.collect()
+        };
+        let known = read().map_err(self.fault("read"))?;
+        Ok(known.into_iter().filter(|one| lock::holder(&self.folder(&one.run)).is_some()).collect())
     }
 
     /// Notes that a server has acknowledged the records of a run up to this one, and its outcome if `with_end`. What was acknowledged

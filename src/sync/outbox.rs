@@ -32,6 +32,11 @@ impl Outbox {
         self.look(move |store, _| store.unsent(which)).await
     }
 
+    /// The runs that go on here and that a server knows.
+    pub(super) async fn sent_and_driven(&self) -> Result<Vec<Unsent>, SyncFault> {
+        self.look(|store, _| store.sent_and_driven()).await
+    }
+
     /// The next piece of a run after this record, not larger than a parcel may be.
     pub(super) async fn parcel(&self, run: &RunId, after: u64) -> Result<Parcel, SyncFault> {
         let run = run.clone();

@@ -4,6 +4,7 @@ use super::wire::{Parcel, Receipt, Refusal};
 use super::{Outbox, SyncFault};
 use crate::courier::{Address, Courier, Letter, Ways};
 use crate::id::RunId;
+use crate::limits::HEARTBEAT;
 use crate::store::{Unsent, WhichUnsent};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -101,14 +102,31 @@ impl Sender {
         said
     }
 
+    /// Tells the server of the runs that go on here, also where nothing happens in them: so that it knows that this machine lives.
+    ///
+    /// # Errors
+    /// When the server did not take it.
+    pub async fn beat(&self) -> Result<(), SyncFault> {
+        for one in self.outbox.sent_and_driven().await? {
+            self.send_run(&one, &mut 0).await?;
+        }
+        Ok(())
+    }
+
     /// Sends what there is to send, again and again at this pace: more seldom where it does not go. Never ends; what goes wrong is told by who
     /// sends the rest in the end.
     pub async fn follow(&self, usual: Duration) -> Infallible {
-        let mut pace = usual;
+        let (mut pace, mut since_beat) = (usual, Duration::ZERO);
         loop {
             tokio::time::sleep(pace).await;
+            since_beat += pace;
             let said = self.send(WhichUnsent::Begun).await;
-            pace = if said.faults.is_empty() { usual } else { (pace * 2).min(SLOWEST_PACE.max(usual)) };
+            let mut is_heard = said.faults.is_empty();
+            if is_heard && since_beat >= HEARTBEAT {
+                since_beat = Duration::ZERO;
+                is_heard = self.beat().await.is_ok();
+            }
+            pace = if is_heard { usual } else { (pace * 2).min(SLOWEST_PACE.max(usual)) };
         }
     }
 

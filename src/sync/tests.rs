@@ -1,6 +1,7 @@
 //! Senders and what answers them: honest servers over a bad network, and servers that lie.
 
 mod astray;
+mod beats;
 
 use super::{LARGEST_PARCEL, Outbox, Parcel, Refused, Sender, SyncFault, take};
 use crate::courier::Ways;

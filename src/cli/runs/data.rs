@@ -11,8 +11,9 @@ pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// How a run ended, or that it did not, in one word.
-pub(super) fn outcome(state: &RunState) -> &str {
-    match state {
+pub(super) fn outcome(row: &RunRow) -> &str {
+    match &row.state {
+        RunState::Running { .. } if row.is_lost => "lost",
         RunState::Running { .. } => "running",
         RunState::Interrupted => "interrupted",
         RunState::Ended(end) => &end.reason,
@@ -20,8 +21,9 @@ pub(super) fn outcome(state: &RunState) -> &str {
 }
 
 /// How that word looks.
-pub(super) fn tone(state: &RunState) -> Tone {
-    match state {
+pub(super) fn tone(row: &RunRow) -> Tone {
+    match &row.state {
+        RunState::Running { .. } if row.is_lost => Tone::Warn,
         RunState::Running { .. } => Tone::Strong,
         RunState::Interrupted => Tone::Warn,
         RunState::Ended(end) if end.cancelled || end.reason == "skipped" => Tone::Warn,

@@ -45,7 +45,7 @@ pub(in crate::cli) struct ListArguments {
 }
 
 impl ListArguments {
-    fn filter(&self) -> Filter {
+    fn filter(&self, now_ms: i64) -> Filter {
         let only = [
             (self.failed, Only::Failed),
             (self.verified, Only::Verified),
@@ -53,7 +53,7 @@ impl ListArguments {
             (self.running, Only::Running),
         ];
         let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));
-        Filter { limit: self.limit + 1, only, ..Filter::default() } // one more, to know whether there are more
+        Filter { limit: self.limit + 1, only, now_ms, ..Filter::default() } // one more, to know whether there are more
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     }
     let mut runs: Vec<(&Store, RunRow)> = Vec::new();
     for store in &stores {
-        match store.runs(&arguments.filter()) {
+        match store.runs(&arguments.filter(shelf.now_ms)) {
             Ok(rows) => runs.extend(rows.into_iter().map(|row| (store, row))),
             Err(error) if arguments.all_projects => code = code.max(failed(error).show()),
             Err(error) => return Err(failed(error)),
@@ -92,7 +92,7 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     }
     if runs.is_empty() {
         let whose = if arguments.all_projects { String::new() } else { format!(" of {}", shelf.project.display()) };
-        let such = if arguments.filter().only.is_some() { "such " } else { "" };
+        let such = if arguments.filter(shelf.now_ms).only.is_some() { "such " } else { "" };
         paint::line(&[(Tone::Plain, format!("no {such}runs{whose}"))]);
         return Ok(code);
     }
@@ -165,7 +165,7 @@ fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10
     [
         (Tone::Strong, short.clone()),
         (Tone::Plain, when),
-        (data::tone(state), data::outcome(state).to_owned()),
+        (data::tone(row), data::outcome(row).to_owned()),
         known(end.map(|end| end.attempts.to_string())),
         known(end.map(|end| end.turns.to_string())),
         known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),

@@ -200,7 +200,7 @@ impl Shelf {
     fn line(&self, store: &Store, row: &RunRow) -> Result<String, StoreError> {
         let (short, ago) = (store.short(&row.head.id)?, data::ago(self.now_ms, row.head.started_at_ms));
         let key = row.head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
-        Ok(super::paint::one_line(&format!("{short}  {ago}  {}  {}{key}", data::outcome(&row.state), row.head.title)))
+        Ok(super::paint::one_line(&format!("{short}  {ago}  {}  {}{key}", data::outcome(row), row.head.title)))
     }
 }
 

@@ -37,6 +37,7 @@ const BAR: usize = 60;
 /// Tells a run; gives the exit code. Of a journal that is damaged, what comes before the damage.
 pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failure> {
     let (store, row) = shelf.find(&arguments.run)?;
+    let row = row.seen_at(shelf.now_ms);
     let (story, failure) = story(&store, &row);
     if arguments.json {
         failure.map_or(Ok(()), Err)?;
@@ -48,7 +49,7 @@ pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failu
     let mut lines = opening(&row, shelf.now_ms);
     lines.extend(story.scenes.iter().flat_map(|scene| told(scene, &scale)));
     if failure.is_none() {
-        lines.extend(ending(&row, &story, &scale));
+        lines.extend(ending(&row, &story, &scale, shelf.now_ms));
     }
     print_data(&paint::page(&lines)).map_err(no_output)?;
     failure.map_or(Ok(0), Err)
@@ -64,10 +65,10 @@ pub(super) fn width() -> Option<usize> {
 /// What is known without the journal.
 fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
     let head = &row.head;
-    let outcome = format!("  {}", paint::one_line(data::outcome(&row.state)));
+    let outcome = format!("  {}", paint::one_line(data::outcome(row)));
     let key = head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
     let parent = head.parent.as_ref().map(|parent| format!(", goes on from {parent}")).unwrap_or_default();
-    let mut lines = vec![vec![(Tone::Strong, paint::one_line(&head.title)), (data::tone(&row.state), outcome)]];
+    let mut lines = vec![vec![(Tone::Strong, paint::one_line(&head.title)), (data::tone(row), outcome)]];
     let began = format!("{}, {}", data::rfc3339(head.started_at_ms), data::ago(now_ms, head.started_at_ms));
     let facts = [
         ("run", format!("{}{key}{parent}", head.id)),
@@ -101,7 +102,7 @@ fn busy(story: &Story) -> String {
 }
 
 /// How it ended, or what goes on, and where the time went.
-fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
+fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> {
     let mut lines = Vec::new();
     match (story.run.result(), &row.state) {
         (Some(result), RunState::Ended(_)) => {
@@ -115,6 +116,11 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
                 lines.push(vec![(Tone::Faint, "  summary".into())]);
                 lines.extend(quoted(summary, scale));
             }
+        }
+        (_, RunState::Running { holder }) if row.is_lost => {
+            let heard = row.heard_at_ms.map(|heard| data::ago(now_ms, heard)).unwrap_or_default();
+            let what = format!("lost: {}; {} was last heard {heard}", busy(story), paint::one_line(holder));
+            lines.push(vec![(Tone::Warn, format!("● {what}"))]);
         }
         (_, RunState::Running { holder }) => {
             let what = format!("running: {}, driven by {}", busy(story), paint::one_line(holder));

@@ -128,12 +128,13 @@ impl ListQuery {
             ("queued", "") => listing(Some(Which::Queued)),
             ("running", "") => listing(Some(Which::Running)),
             ("interrupted", "") => listing(Some(Which::Interrupted)),
+            ("lost", "") => listing(Some(Which::Lost)),
             ("ended", "") => listing(Some(Which::Ended)),
             ("" | "ended", "verified") => listing(Some(Which::Verified)),
             ("" | "ended", "failed") => listing(Some(Which::Failed)),
-            ("queued" | "running" | "interrupted", "verified" | "failed") => Ok(None), // those have none yet
+            ("queued" | "running" | "interrupted" | "lost", "verified" | "failed") => Ok(None), // those have none yet
             (_, "" | "verified" | "failed") => {
-                Err(Problem::bad_request("`state` is one of queued, running, interrupted, ended"))
+                Err(Problem::bad_request("`state` is one of queued, running, interrupted, lost, ended"))
             }
             _ => Err(Problem::bad_request("`outcome` is verified or failed")),
         }

@@ -65,7 +65,7 @@ impl Engine {
     pub async fn whole(&self, run: &RunId) -> Result<Value, EngineFault> {
         let wanted = run.clone();
         let found = self.shop.stored(move |store| {
-            let row = store.run(&wanted)?;
+            let row = store.run(&wanted)?.seen_at(now_ms());
             let (story, fault) = story(store, &row);
             if let Some(fault) = fault {
                 return Err(fault.into());
@@ -159,13 +159,14 @@ impl Engine {
             "pending": 0,
             "doing": null,
             "machine": null,
+            "heard_at": null,
         })
     }
 }
 
 /// The row of a run, as data.
 pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> {
-    Ok(row_as_json(row, &store.short(&row.head.id)?))
+    Ok(row_as_json(&row.clone().seen_at(now_ms()), &store.short(&row.head.id)?))
 }
 
 impl EngineFault {

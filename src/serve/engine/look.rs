@@ -1,7 +1,7 @@
 //! The list of all: runs that wait, run, or are over, the newest first.
 
 use super::glance::as_json;
-use super::{Engine, EngineFault, Wish};
+use super::{Engine, EngineFault, Wish, now_ms};
 use crate::id::RunId;
 use crate::queue::{JobRow, Queue, State};
 use crate::store::{Filter, Only, RunRow, StoreError};
@@ -15,6 +15,7 @@ pub enum Which {
     Queued,
     Running,
     Interrupted,
+    Lost,
     Ended,
     Verified,
     Failed,
@@ -139,7 +140,7 @@ impl Engine {
             None => &[State::Queued, State::Running, State::Dead, State::Cancelled],
             Some(Which::Queued) => &[State::Queued, State::Running],
             Some(Which::Ended | Which::Failed) => &[State::Dead, State::Cancelled],
-            Some(Which::Running | Which::Interrupted | Which::Verified) => return Ok(Vec::new()),
+            Some(Which::Running | Which::Interrupted | Which::Lost | Which::Verified) => return Ok(Vec::new()),
         };
         let wanted = listing.title.as_ref().map(|title| title.to_ascii_lowercase());
         let mut found: Vec<Listed> = Vec::new();
@@ -189,11 +190,13 @@ impl Engine {
             Some(Which::Queued) => return Ok(Vec::new()),
             Some(Which::Running) => Some(Only::Running),
             Some(Which::Interrupted) => Some(Only::Interrupted),
+            Some(Which::Lost) => Some(Only::Lost),
             Some(Which::Ended) => Some(Only::Ended),
             Some(Which::Verified) => Some(Only::Verified),
             Some(Which::Failed) => Some(Only::Failed),
         };
-        let filter = Filter { limit: listing.limit + 1, before: place.run.clone(), only, title: listing.title.clone() };
+        let (before, title) = (place.run.clone(), listing.title.clone());
+        let filter = Filter { limit: listing.limit + 1, before, only, title, now_ms: now_ms() };
         self.shop
             .stored(move |store| {
                 let listed = |row: RunRow| {

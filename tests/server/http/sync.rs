@@ -69,6 +69,42 @@ fn a_run_of_another_machine_is_listed_shown_and_streamed_and_nobody_here_goes_on
 }
 
 #[test]
+fn a_run_whose_machine_died_is_lost_in_the_list_and_in_the_api_with_the_name_of_the_machine() {
+    let (here, there) = (Place::new(), machine());
+    let server = here.serve(&[]);
+    let (code, _, said) =
+        ran(&there, &[&RUN[..], &["--sync", &url(&server)]].concat(), &[("FLEDGE_SYNC_TOKEN", TOKEN)]);
+    assert_eq!(code, 0, "{said}");
+    let run = listed(&server)[0]["id"].as_str().unwrap().to_owned();
+    let change = |sql: &str| {
+        let project = fs::read_dir(here.path().join("state")).unwrap().find_map(|entry| {
+            let path = entry.unwrap().path().join("fledge.db");
+            path.exists().then_some(path)
+        });
+        let db = rusqlite::Connection::open(project.unwrap()).unwrap();
+        db.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(db.execute(sql, []).unwrap(), 1);
+    };
+    change("UPDATE runs SET ended_at = NULL, exit_code = NULL");
+    assert_eq!(listed(&server)[0]["state"], "running");
+    change("UPDATE received SET heard_at = heard_at - 301000, machine = 'ci-7'");
+    let whole: Value = serde_json::from_str(&server.get(&format!("/v1/runs/{run}")).body).unwrap();
+    for row in [&listed(&server)[0], &whole] {
+        assert_eq!((row["state"].as_str(), row["machine"].as_str()), (Some("lost"), Some("ci-7")), "{row}");
+        assert!(row["heard_at"].is_string(), "{row}");
+    }
+    let found = |state: &str| {
+        let list: Value = serde_json::from_str(&server.get(&format!("/v1/runs?state={state}")).body).unwrap();
+        list["runs"].as_array().unwrap().len()
+    };
+    assert_eq!(["lost", "running"].map(found), [1, 0]);
+    let (_, list, _) = ran(&here, &["runs", "list"], &[]);
+    assert!(list.contains("  lost  "), "{list}");
+    let (_, shown, _) = ran(&here, &["runs", "show", &run], &[]);
+    assert!(shown.contains("● lost: ") && shown.contains("; the machine ci-7 was last heard 5m ago"), "{shown}");
+}
+
+#[test]
 fn no_server_changes_how_a_run_ends_and_what_it_was_not_told_is_sent_later() {
     long_test!();
     let (here, there) = (Place::new(), machine());

@@ -16,6 +16,7 @@ const STATES = [
   ["verified", "Verified"],
   ["failed", "Failed"],
   ["interrupted", "Interrupted"],
+  ["lost", "Lost"],
 ];
 
 /** The page of the list; `given` is what its address says. */
@@ -27,7 +28,11 @@ export function runs(main, given) {
   const stop = listen((news) => {
     if (["run", "confirmation", "reset"].includes(news.type)) page.refresh();
   });
-  const clockwork = setInterval(() => page.rows.forEach((row) => row.age()), 30_000);
+  const clockwork = setInterval(() => {
+    page.rows.forEach((row) => row.age());
+    // No news say that a machine has fallen silent.
+    if ([...page.rows.values()].some(({ run }) => run.machine && run.state === "running")) page.refresh();
+  }, 30_000);
   const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });
   // Begun anew with every part: an end that is in sight again before it was seen to leave would not be told.
   page.appended = () => {

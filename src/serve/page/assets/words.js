@@ -71,6 +71,7 @@ export function standing(run) {
   if (run.pending > 0) return { shape: "?", word: "waits for you", tone: "warn" };
   if (run.state === "queued") return { shape: "◌", word: "queued", tone: "faint" };
   if (run.state === "running") return { shape: "▶", word: "running", tone: "busy" };
+  if (run.state === "lost") return { shape: "?", word: `lost: ${run.machine} is silent`, tone: "warn" };
   if (run.state === "interrupted") return { shape: "‖", word: "interrupted", tone: "warn" };
   return outcome ? ended(outcome) : { shape: "·", word: run.state ?? "", tone: "faint" };
 }

@@ -1,0 +1,27 @@
+//! Runs in which nothing happens: that they go on is told all the same.
+
+use super::*;
+
+#[tokio::test]
+async fn a_run_that_goes_on_is_told_of_also_where_nothing_happens_and_one_that_nobody_drives_is_not() {
+    let (server, machine) = (Server::start(), Machine::new("ci-7"));
+    let sender = machine.sender(&server.url);
+    let journal = {
+        let mut journal = machine.begin(1);
+        journal.append(1, "A", "{}").unwrap();
+        journal
+    };
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), 0, "the server does not know it yet");
+    assert_eq!(sender.send(WhichUnsent::Begun).await.runs, 1);
+    ended(&machine, 2, 1);
+    assert_eq!(sender.send(WhichUnsent::Begun).await.runs, 1);
+    let asked = server.asked();
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), asked + 1);
+    let beat: Parcel = serde_json::from_slice(server.asked.lock().unwrap().last().unwrap()).unwrap();
+    assert_eq!((beat.run, beat.after, beat.records.len(), beat.begin), (id(1), 1, 0, None));
+    drop(journal);
+    sender.beat().await.unwrap();
+    assert_eq!(server.asked(), asked + 1);
+}
