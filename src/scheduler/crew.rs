@@ -1,6 +1,7 @@
 //! All jobs, as they are now: who tends them, who asks for them, and what others hear of it.
 
 use super::Clock;
+use super::folder::{TasksFolder, changed};
 use super::job::{Job, JobError, Kind};
 use super::ledger::Ledger;
 use super::monitors::Change;
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked for tasks that have a schedule.
+/// How often it is looked for tasks that have a schedule, also where nothing was heard of a change.
 const SCAN: Duration = Duration::from_secs(60);
 
 /// What others hear.
@@ -115,8 +116,12 @@ impl Scheduler {
     /// Tends all jobs until `stop`; those that run then have the grace to come to an end, and what does not is left for the next server.
     pub async fn run(&self, stop: &CancellationToken, grace: Duration) {
         let mut tenders = JoinSet::new();
+        let mut folder = self.submit.as_ref().map(|_| TasksFolder::new(&self.workspace));
         loop {
             self.beat();
+            if let Some(folder) = &mut folder {
+                folder.listen().await; // before the look: what changes after it is heard of
+            }
             if let Err(error) = self.scan().await {
                 tracing::warn!("tasks with schedules cannot be looked for: {error}");
             }
@@ -128,6 +133,7 @@ impl Scheduler {
                 () = stop.cancelled() => break,
                 Some(_over) = tenders.join_next() => {}
                 () = self.crew.hired.notified() => {}
+                () = changed(folder.as_mut()) => {}
                 () = sleep(SCAN) => {}
             }
         }
@@ -179,7 +185,8 @@ impl Scheduler {
         }
         self.crew.dismiss(&kept);
         // By what is kept of them, so that also those are let go whose files went while nobody looked.
-        ledger.with(move |store| store.drop_jobs_but(Kind::Task.word(), &kept)).await
+        let now_ms = self.crew.clock.now().as_millisecond();
+        ledger.with(move |store| store.drop_jobs_but(Kind::Task.word(), &kept, now_ms)).await
     }
 
     /// Says once that a task cannot be run as it is written.

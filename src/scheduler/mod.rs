@@ -6,7 +6,7 @@
 //! tasks      tasks that have a schedule           chore      work of fledge's own
 //! monitors   check-ins and looks, written down    telling    who else hears of another health
 //! ledger     what is kept, where that may block   data       as it is given out
-//! shown      how it is with a job
+//! shown      how it is with a job                folder     the folder of tasks, watched
 //! ```
 //!
 //! A moment at which a job is due is written down before it begins, under a name that there is only once: so it begins at most once, whatever
@@ -16,6 +16,7 @@ mod chore;
 mod clock;
 mod crew;
 mod data;
+mod folder;
 mod job;
 mod ledger;
 mod monitors;

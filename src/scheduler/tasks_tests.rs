@@ -77,6 +77,32 @@ async fn a_task_whose_file_was_away_for_a_while_never_runs_beside_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_whose_file_comes_is_a_job_before_a_minute_has_passed() {
+    let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T01:00:00Z")));
+    let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
+    let scheduler = scheduler(home.path(), &clock, &submit);
+    let is_there = async |name: &str| {
+        // Of the paused clock fifty seconds pass at most, and of the real one as much as the kernel needs.
+        for _ in 0..5_000 {
+            if names(&scheduler).iter().any(|known| known == name) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(5))).await.unwrap();
+        }
+        false
+    };
+    tokio::join!(scheduler.run(&stop, Duration::from_secs(1)), async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        write_task(home.path(), "first.md", "schedule: \"0 3 * * *\"");
+        assert!(is_there("first").await, "the folder has come");
+        write_task(home.path(), "deep/second.md", "schedule: \"0 3 * * *\"");
+        assert!(is_there("deep-second").await, "the folder is watched");
+        stop.cancel();
+    });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_whose_file_cannot_be_read_is_not_forgotten_for_that() {
     let (home, clock) = (crate::test_support::temp_dir(), SetClock::at(at("2026-01-01T01:00:00Z")));
     let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());

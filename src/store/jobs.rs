@@ -7,10 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 /// What is kept of each job, and of each monitor.
 pub(super) const KEPT: i64 = 1000;
+/// What became of a job that is gone is kept for so many milliseconds after its newest run: its file may come back.
+const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const COLUMNS: &str = "no, job, due, began, ended, state, tries, count, said, run";
 
 /// A job, as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRow {
     /// Its name.
     pub name: String,
@@ -93,16 +95,26 @@ impl Store {
         })
     }
 
-    /// Knows jobs of this kind no more that are not among these; what became of them is kept.
+    /// Knows jobs of this kind no more that are not among these; what became of them is kept for 30 days, and then removed.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn drop_jobs_but(&self, kind: &str, kept: &[String]) -> Result<(), StoreError> {
+    pub fn drop_jobs_but(&self, kind: &str, kept: &[String], now_ms: i64) -> Result<(), StoreError> {
         let gone = |job: &JobRow| job.kind == kind && !kept.contains(&job.name);
         for job in self.jobs()?.into_iter().filter(gone) {
             self.alter("job", |db| db.execute("DELETE FROM jobs WHERE name = ?1", [&job.name]).map(drop))?;
         }
+        for name in self.long_gone(now_ms).map_err(self.fault("read"))? {
+            self.alter("job", |db| db.execute("DELETE FROM job_runs WHERE job = ?1", [&name]).map(drop))?;
+        }
         Ok(())
+    }
+
+    /// The jobs that are known no more, and of which no run is open or new.
+    fn long_gone(&self, now_ms: i64) -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT job FROM job_runs WHERE job NOT IN (SELECT name FROM jobs) GROUP BY job \
+             HAVING count(*) = count(ended) AND max(began) < ?1";
+        self.db.prepare(sql)?.query_map([now_ms.saturating_sub(KEPT_MS)], |row| row.get(0))?.collect()
     }
 
     /// Begins a job for a moment, or because somebody asks: gives the number of the run. `None` where that moment has been dealt with: it
@@ -254,4 +266,32 @@ fn job_run(row: &Row<'_>) -> rusqlite::Result<JobRun> {
 /// The one row that there is, if there is one.
 pub(super) fn one<T>(found: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     found.optional()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::store;
+    use super::*;
+
+    #[test]
+    fn what_became_of_a_job_that_is_gone_is_kept_for_thirty_days() {
+        let (_home, store) = store();
+        let row = |name: &str| JobRow {
+            name: name.into(),
+            kind: "task".into(),
+            schedule: "@daily".into(),
+            ..JobRow::default()
+        };
+        for name in ["stays", "goes", "runs"] {
+            store.settle_job(&row(name)).unwrap();
+            store.pass_over_job(name, "missed", &[(1, 1)], 1, 1000).unwrap();
+        }
+        store.begin_job("runs", Some(2), 1000).unwrap();
+        let left = |now_ms| {
+            store.drop_jobs_but("task", &["stays".into()], now_ms).unwrap();
+            ["stays", "goes", "runs"].map(|name| store.job_history(name, 9).unwrap().len())
+        };
+        assert_eq!(left(1000 + KEPT_MS), [1, 1, 2]);
+        assert_eq!(left(1001 + KEPT_MS), [1, 0, 2], "a run that is open is not forgotten");
+    }
 }

@@ -197,7 +197,8 @@ fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
 }
 
 fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
-    let runs = place.store.as_ref().map(|store| store.job_history(name, limit)).transpose().map_err(Failure::own)?;
+    let read = if place.json { limit } else { u32::MAX }; // a line may stand for many
+    let runs = place.store.as_ref().map(|store| store.job_history(name, read)).transpose().map_err(Failure::own)?;
     let runs = runs.unwrap_or_default();
     if runs.is_empty() {
         let jobs = place.jobs()?;
@@ -228,8 +229,21 @@ fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
         paint::line(&[(Tone::Plain, format!("the job `{name}` was not due yet"))]);
         return Ok(0);
     }
-    print_data(&paint::page(&runs.iter().map(line).collect::<Vec<_>>())).map_err(no_output)?;
+    let lines = together(runs).iter().take(limit as usize).map(line).collect::<Vec<_>>();
+    print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
+}
+
+/// The runs with those that were missed one after the other as one, the newest of them.
+fn together(runs: Vec<JobRun>) -> Vec<JobRun> {
+    let mut all: Vec<JobRun> = Vec::new();
+    for run in runs {
+        match all.last_mut() {
+            Some(last) if last.state == "missed" && run.state == "missed" => last.count += run.count,
+            Some(_) | None => all.push(run),
+        }
+    }
+    all
 }
 
 fn tone_of(state: &str) -> Tone {
@@ -246,4 +260,23 @@ fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure 
     let failure =
         Failure::input(anyhow!("there is no job `{name}`")).hint("`fledge jobs list` shows those that there are");
     failure.near(name, known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_were_missed_one_after_the_other_are_one_line() {
+        let run = |state: &str, due_ms, count| JobRun {
+            due_ms: Some(due_ms),
+            state: state.into(),
+            count,
+            ..JobRun::default()
+        };
+        let runs =
+            vec![run("ok", 9, 1), run("missed", 8, 1), run("missed", 7, 1), run("missed", 6, 5), run("ok", 5, 1)];
+        let lines = together([runs, vec![run("missed", 4, 1)]].concat());
+        assert_eq!(lines, [run("ok", 9, 1), run("missed", 8, 7), run("ok", 5, 1), run("missed", 4, 1)]);
+    }
 }

@@ -8,7 +8,7 @@ use super::super::{no_output, print_data, print_json};
 use super::{MONITORS_SCHEMA_VERSION, Place};
 use crate::duration::show_duration;
 use crate::scheduler::{CheckInData, MonitorData, STRIP};
-use crate::store::MonitorRow;
+use crate::store::{CheckInRow, MonitorRow};
 use serde_json::json;
 use std::time::Duration;
 
@@ -57,9 +57,22 @@ pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     lines.extend(
         [whose, tells].into_iter().flatten().map(|says| vec![(Tone::Faint, format!("  {}", paint::one_line(&says)))]),
     );
-    lines.extend(data.strip.iter().take(TOLD).map(told));
+    let heard = store.check_ins(&row.slug, u32::MAX).map_err(Failure::own)?;
+    lines.extend(together(heard).iter().take(TOLD).map(|one| told(&CheckInData::of(one))));
     print_data(&paint::page(&lines)).map_err(no_output)?;
     Ok(0)
+}
+
+/// The check-ins with those that were missed one after the other as one, the newest of them.
+fn together(heard: Vec<CheckInRow>) -> Vec<CheckInRow> {
+    let mut all: Vec<CheckInRow> = Vec::new();
+    for one in heard {
+        match all.last_mut() {
+            Some(last) if last.status == "missed" && one.status == "missed" => last.count += one.count,
+            Some(_) | None => all.push(one),
+        }
+    }
+    all
 }
 
 fn head(place: &Place, row: &MonitorRow, data: &MonitorData) -> Vec<Line> {
