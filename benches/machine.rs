@@ -81,7 +81,7 @@ fn edit(turn: u64) -> Reply {
 
 fn reply(stop: StopReason, content: Vec<Block>) -> Reply {
     let usage = Some(Usage { input_tokens: 900, output_tokens: 90, ..Usage::default() });
-    Reply { content, stop, usage, model: "bench-v1".into() }
+    Reply { content, stop, usage, model: "bench-v1".into(), lacks_end: false }
 }
 
 fn simulate(seed: u64) {

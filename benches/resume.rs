@@ -105,7 +105,13 @@ fn reply(at: u64) -> Reply {
     let call = ToolCall { id: format!("call_{at}"), name: "files-read".into(), input };
     let said = Block::Text { text: "I look at this first, since the test names it. ".repeat(4) };
     let usage = Some(Usage { input_tokens: 900, output_tokens: 90, ..Usage::default() });
-    Reply { content: vec![said, Block::ToolUse(call)], stop: StopReason::ToolUse, usage, model: "bench-v1".into() }
+    Reply {
+        content: vec![said, Block::ToolUse(call)],
+        stop: StopReason::ToolUse,
+        usage,
+        model: "bench-v1".into(),
+        lacks_end: false,
+    }
 }
 
 /// What the driver notes beside the next record.

@@ -76,5 +76,5 @@ fn reply(attempt: u32, call: CallId) -> Reply {
         vec![Block::Text { text: "It is done.".into() }]
     };
     let stop = if is_first { StopReason::ToolUse } else { StopReason::EndTurn };
-    Reply { content, stop, usage: None, model: "by-hand".into() }
+    Reply { content, stop, usage: None, model: "by-hand".into(), lacks_end: false }
 }

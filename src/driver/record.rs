@@ -341,6 +341,7 @@ mod tests {
             stop: StopReason::ToolUse,
             usage: None,
             model: "m".into(),
+            lacks_end: false,
         };
         let event = Event::ModelCompleted { call: CallId(7), reply: Box::new(reply) };
         let asked = Asked { names: vec!["RunTool".into()], digest: "d".into() };

@@ -93,7 +93,7 @@ pub(super) fn judged_so(result: Result<String, String>, usage: Usage, model: Str
         }
     };
     let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text }] };
-    Ok(Reply { content, stop, usage: Some(usage), model })
+    Ok(Reply { content, stop, usage: Some(usage), model, lacks_end: false })
 }
 
 /// A conversation as a text.

@@ -271,7 +271,8 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         proof: Some(Box::new(proof)),
     };
     let said = Block::Text { text: "Done.".into() };
-    let reply = Reply { content: vec![said], stop: StopReason::EndTurn, usage: None, model: "m".into() };
+    let reply =
+        Reply { content: vec![said], stop: StopReason::EndTurn, usage: None, model: "m".into(), lacks_end: false };
     drive.run.handle(Moment::default(), Event::TaskSubmitted { charter: Box::new(charter) });
     let mut answer = |event: &dyn Fn(CallId) -> Event| {
         let call = drive.run.awaited()[0];

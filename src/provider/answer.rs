@@ -40,12 +40,17 @@ impl Answer {
     }
 
     /// No more bytes come. Some servers forget the end of the very last event, so it may be the one that ends the answer.
-    pub(super) fn finish(&mut self, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+    /// Where the body is known to be whole (`is_whole`), an answer that is complete by what is in it counts without the
+    /// protocol's end; see [`Decoder::close`].
+    pub(super) fn finish(&mut self, is_whole: bool, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         match self.framing.finish().map(|event| self.decoder.feed(event, deltas)) {
-            Some(Ok(Pulse::Done(reply))) => Ok(*reply),
-            Some(_) => Err(ModelError::network("the stream ended in the middle of an event")),
-            None => Err(ModelError::network("the stream ended before the answer did")),
+            Some(Ok(Pulse::Done(reply))) => return Ok(*reply),
+            Some(Ok(Pulse::Idle | Pulse::Progress)) if is_whole => {}
+            Some(_) => return Err(ModelError::network("the stream ended in the middle of an event")),
+            None => {}
         }
+        let reply = if is_whole { self.decoder.close() } else { None };
+        reply.ok_or_else(|| ModelError::network("the stream ended before the answer did"))
     }
 
     /// What it has used so far, as far as the provider has said it.

@@ -52,6 +52,12 @@ pub(super) trait Decoder: fmt::Debug + Send {
     /// Takes the data of the next event.
     fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
 
+    /// Returns the answer if it is complete and only the protocol's end is missing. Called once, when the body has ended as
+    /// it should: some servers leave out their last line.
+    fn close(&mut self) -> Option<Reply> {
+        None
+    }
+
     /// What the answer has used so far, as far as the provider has said it.
     fn spent(&self) -> Spent;
 }

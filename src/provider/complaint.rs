@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(super) struct Complaint {
     /// Its type and code, in lower case, with a space between.
     label: String,
-    /// Its code, when that is an HTTP status (OpenRouter).
+    /// Its code, when that is an HTTP status, as a number (OpenRouter) or as a text (LiteLLM).
     status: Option<u16>,
     /// Its text.
     message: String,
@@ -58,7 +58,8 @@ impl Complaint {
     /// Reads an `error` object, or the plain text that some servers send in its place.
     pub(super) fn of(error: &Value) -> Self {
         let member = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
-        let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let code = error.get("code").and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+        let code = code.and_then(|code| u16::try_from(code).ok());
         Self {
             label: format!("{} {}", member("type"), member("code")).to_lowercase().trim().to_owned(),
             status: code.filter(|code| (400..600).contains(code)),
@@ -255,12 +256,13 @@ mod tests {
                 fault(r#"{"type":"invalid_request_error","message":"prompt is too long"}"#),
                 fault(r#"{"code":402,"message":"add credits"}"#),
                 fault(r#"{"code":502,"message":"upstream"}"#),
+                fault(r#"{"type":"None","code":"401","message":"AuthenticationError: no"}"#),
                 fault(r#"{"type":"server_error"}"#),
                 fault(r#"{"error":"unauthorized"}"#),
                 fault(r#"{"error":"you have reached your weekly usage limit, upgrade for more"}"#),
                 fault(r#"{"error":"model runner has unexpectedly stopped"}"#),
             ],
-            [Busy, Auth, ContextTooLong, Quota, Busy, Busy, Auth, Quota, Busy]
+            [Busy, Auth, ContextTooLong, Quota, Busy, Auth, Busy, Auth, Quota, Busy]
         );
     }
 }

@@ -1,8 +1,9 @@
 //! Models behind one trait: a request goes in, pieces of the answer come out as they stream, and the whole answer ends it.
 //!
 //! A turn is a transaction. A provider makes one HTTP request for one turn and returns a [`Reply`] only when the protocol's own
-//! end was seen; everything else is a [`ModelError`], and whether to try again is decided by whoever asked. To cancel a turn,
-//! drop its future: the connection closes with it.
+//! end was seen, or when a complete answer lacks nothing else and its body ended as it should; everything else is a
+//! [`ModelError`], and whether to try again is decided by whoever asked. To cancel a turn, drop its future: the connection
+//! closes with it.
 
 mod answer;
 mod anthropic;
@@ -126,7 +127,7 @@ pub fn decode<'b>(
             Pulse::Done(reply) => return Ok(*reply),
         }
     }
-    answer.finish(deltas)
+    answer.finish(false, deltas) // bytes alone do not say that no more of them were to come
 }
 
 /// The wire format of a kind, or the text and the place of a cassette.

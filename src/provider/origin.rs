@@ -104,7 +104,8 @@ mod tests {
         let giver = at(Kind::Anthropic, None, "claude-sonnet-4-5-20250929");
         let said = Block::Text { text: "so".into() };
         let (content, usage) = (vec![thought(), redacted(), said.clone()], None);
-        let mut reply = Reply { content: content.clone(), stop: StopReason::EndTurn, usage, model: "m".into() };
+        let mut reply =
+            Reply { content: content.clone(), stop: StopReason::EndTurn, usage, model: "m".into(), lacks_end: false };
         giver.mark(&mut reply);
         let conversation: Arc<[Message]> = [Message::user("go"), Message::assistant(reply.content)].into();
         let back = |origin: &Origin| origin.own(&conversation)[1].content.clone();

@@ -51,7 +51,13 @@ impl Provider for Slow {
             self.at_once.fetch_sub(1, Ordering::SeqCst);
             match self.refusals.lock().unwrap().pop() {
                 Some(refusal) => Err(refusal),
-                None => Ok(Reply { content: vec![], stop: StopReason::EndTurn, usage: None, model: "slow".into() }),
+                None => Ok(Reply {
+                    content: vec![],
+                    stop: StopReason::EndTurn,
+                    usage: None,
+                    model: "slow".into(),
+                    lacks_end: false,
+                }),
             }
         })
     }

@@ -7,7 +7,7 @@ use crate::run::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
 use serde_json::json;
 
 fn reply(content: Vec<Block>, stop: StopReason) -> Box<Reply> {
-    Box::new(Reply { content, stop, usage: None, model: "m".into() })
+    Box::new(Reply { content, stop, usage: None, model: "m".into(), lacks_end: false })
 }
 
 /// Tells the next event, made with the call that is waited for.

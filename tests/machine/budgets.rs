@@ -33,7 +33,7 @@ fn used(input_tokens: u64, output_tokens: u64) -> impl FnOnce(CallId) -> Event {
 
 fn counted(usage: Option<Usage>) -> impl FnOnce(CallId) -> Event {
     let content = vec![Block::ToolUse(crate::machine::walk::tool("c", "no-such-tool"))];
-    let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into() };
+    let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into(), lacks_end: false };
     move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
 }
 

@@ -55,7 +55,7 @@ fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
     let said = |model: &str, cost_micros| {
         let usage = Some(Usage { cost_micros, ..used(10, 5) });
         let content = vec![Block::ToolUse(crate::machine::walk::tool("c", "files-read"))];
-        let reply = Reply { content, stop: StopReason::ToolUse, usage, model: model.into() };
+        let reply = Reply { content, stop: StopReason::ToolUse, usage, model: model.into(), lacks_end: false };
         move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
     };
     let walk = Walk::calling(charter()).answer(said("a", Some(1_100))).answer(ran(ToolOutcome::ok("1")));

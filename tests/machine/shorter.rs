@@ -16,7 +16,7 @@ fn read(walk: Walk, id: &str, bytes: usize) -> Walk {
 fn read_at(walk: Walk, id: &str, bytes: usize, tokens: u64) -> Walk {
     let usage = Some(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() });
     let content = vec![Block::ToolUse(tool(id, "files-read"))];
-    let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into() };
+    let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into(), lacks_end: false };
     walk.answer(|call| Event::ModelCompleted { call, reply: Box::new(reply) })
         .answer(ran(ToolOutcome::ok("x".repeat(bytes))))
 }

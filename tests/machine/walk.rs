@@ -126,7 +126,7 @@ pub(crate) fn planned(plan: Plan) -> impl FnOnce(CallId) -> Event {
 
 pub(crate) fn replies(stop: StopReason, content: Vec<Block>) -> impl FnOnce(CallId) -> Event {
     let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
-    let reply = Reply { content, stop, usage, model: "model-v1".into() };
+    let reply = Reply { content, stop, usage, model: "model-v1".into(), lacks_end: false };
     move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
 }
 

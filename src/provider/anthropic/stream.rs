@@ -66,6 +66,11 @@ impl Decoder for Stream {
         }
     }
 
+    fn close(&mut self) -> Option<Reply> {
+        let stop = self.stop.take().filter(|_| self.open.is_none())?;
+        Some(Reply { lacks_end: true, ..self.reply(stop) })
+    }
+
     fn spent(&self) -> Spent {
         let model = self.model.clone().unwrap_or_default();
         Spent { model, usage: read_usage(&self.usage), bytes: self.bytes, ..Spent::default() }
@@ -188,12 +193,14 @@ impl Stream {
         if self.open.is_some() {
             return Err(protocol("message_stop inside a block"));
         }
-        Ok(Pulse::Done(Box::new(Reply {
-            stop: self.stop.take().ok_or_else(|| protocol("message_stop without a stop reason"))?,
-            content: std::mem::take(&mut self.content),
-            usage: read_usage(&self.usage),
-            model: self.model.clone().unwrap_or_default(),
-        })))
+        let stop = self.stop.take().ok_or_else(|| protocol("message_stop without a stop reason"))?;
+        Ok(Pulse::Done(Box::new(self.reply(stop))))
+    }
+
+    /// All that was said.
+    fn reply(&mut self, stop: StopReason) -> Reply {
+        let (content, model) = (std::mem::take(&mut self.content), self.model.clone().unwrap_or_default());
+        Reply { content, stop, usage: read_usage(&self.usage), model, lacks_end: false }
     }
 
     fn count_usage(&mut self, usage: &Value) {

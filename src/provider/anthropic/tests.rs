@@ -90,6 +90,7 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
             ..Usage::default()
         }),
         model: "claude-x".into(),
+        lacks_end: false,
     };
     assert_eq!(end, Ok(Some(reply)));
 }

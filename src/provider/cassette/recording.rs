@@ -254,8 +254,13 @@ mod tests {
             reasoning_tokens: 5,
             cost_micros: None,
         };
-        let reply =
-            |content: Vec<Block>, stop| Reply { content, stop, usage: Some(usage.clone()), model: "m-1".into() };
+        let reply = |content: Vec<Block>, stop| Reply {
+            content,
+            stop,
+            usage: Some(usage.clone()),
+            model: "m-1".into(),
+            lacks_end: false,
+        };
         let odd_input =
             json!({ "a": [1, -2.5, 1e300, null, true, u64::MAX], "no": { "": odd }, "y": "~", "1": "0x10" });
         let replies = [
@@ -341,6 +346,7 @@ mod tests {
             stop: StopReason::ToolUse,
             usage: Some(Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() }),
             model: "m".into(),
+            lacks_end: false,
         });
         let yaml = "name: a run\nturns:\n- text: |-\n    I'll look.\n    Now.\n  tools:\n  - id: id-files-read\n    name: files-read\n    \
             input:\n      path: a.rs\n  usage:\n    input: 10\n    output: 2\n  stop: tool_use\n  model: m\n";

@@ -216,7 +216,7 @@ impl RawTurn {
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse(_)));
                 let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 let model = self.model.unwrap_or_else(|| name.to_owned());
-                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model })
+                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model, lacks_end: false })
             }
         };
         Ok((of, Turn { is_summary: self.summary, expect: self.expect, act }))

@@ -81,6 +81,7 @@ async fn a_turn_is_streamed_word_by_word_and_then_given_whole() {
             stop: StopReason::ToolUse,
             usage: Some(Usage { input_tokens: 1200, output_tokens: 80, ..Usage::default() }),
             model: "fix.yaml".into(),
+            lacks_end: false,
         }
     );
 }

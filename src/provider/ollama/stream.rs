@@ -101,7 +101,7 @@ impl Stream {
         }
         content.extend(self.calls.drain(..).map(Block::ToolUse));
         let model = text(line, "model").to_owned();
-        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(line), model })))
+        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(line), model, lacks_end: false })))
     }
 }
 

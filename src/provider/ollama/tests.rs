@@ -51,6 +51,7 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
         stop: StopReason::ToolUse,
         usage: Some(Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() }),
         model: "qwen3".into(),
+        lacks_end: false,
     };
     assert_eq!(done, Ok(Some(reply)));
 }

@@ -1,7 +1,8 @@
 //! A streamed answer of Chat Completions, chunk by chunk. It is over at `[DONE]`, and only after a finish reason.
 //!
 //! Lenient where servers are known to differ without loss (ids and names only in a call's first piece, calls sent whole, calls
-//! without or with repeated indices, usage in any chunk), strict everywhere else.
+//! without or with repeated indices, usage in any chunk; either `[DONE]` or the finish reason of complete calls left out),
+//! strict everywhere else.
 
 use super::body::{EXTRA, REASONING};
 use crate::{
@@ -14,12 +15,19 @@ use crate::{
 };
 use serde_json::{Value, json};
 
+/// The indices that a first call may have: gateways of Bedrock take 1 from its place among the blocks of the answer, where
+/// thoughts and a text may come before it.
+const FIRST_INDEX: i64 = -1;
+const LAST_FIRST_INDEX: i64 = 1;
+
 /// An answer under way.
 #[derive(Debug)]
 pub(super) struct Stream {
     /// The turn's number, for the ids of calls that came without one.
     turn: u64,
     model: String,
+    /// The index of the first call: some gateways count the blocks before it, too.
+    first_index: i64,
     thinking: String,
     /// Whether some of the reasoning came in the field that is sent back.
     wanted: bool,
@@ -30,6 +38,8 @@ pub(super) struct Stream {
     calls: Vec<Piece>,
     done: Vec<(ToolCall, Option<Value>)>,
     stop: Option<StopReason>,
+    /// Whether the finish reason was left out.
+    lacks_reason: bool,
     usage: Option<Usage>,
 }
 
@@ -47,9 +57,12 @@ struct Piece {
 impl Decoder for Stream {
     fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         if event.trim() == "[DONE]" {
-            return self.end();
+            return self.end(deltas);
         }
         let chunk = json_of(event)?;
+        if text(&chunk, "object") == "error" {
+            return Err(Complaint::of(&chunk).in_stream()); // older servers of vLLM
+        }
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             return Err(Complaint::of(error).in_stream());
         }
@@ -71,6 +84,11 @@ impl Decoder for Stream {
         Ok(if progress { Pulse::Progress } else { Pulse::Idle })
     }
 
+    fn close(&mut self) -> Option<Reply> {
+        let stop = self.stop?;
+        Some(Reply { lacks_end: true, ..self.reply(stop) })
+    }
+
     fn spent(&self) -> Spent {
         let called = self.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
         let bytes = (self.text.len() + self.thinking.len() + called) as u64;
@@ -84,6 +102,7 @@ impl Stream {
         Self {
             turn,
             model: String::new(),
+            first_index: 0,
             thinking: String::new(),
             wanted: false,
             text: String::new(),
@@ -91,6 +110,7 @@ impl Stream {
             calls: Vec::new(),
             done: Vec::new(),
             stop: None,
+            lacks_reason: false,
             usage: None,
         }
     }
@@ -133,18 +153,36 @@ impl Stream {
 
     fn gather(&mut self, call: &Value) -> Result<(), ModelError> {
         let (id, function) = (text(call, "id"), &call["function"]);
+        let name = text(function, "name");
+        let arguments = match &function["arguments"] {
+            Value::Null => String::new(),
+            Value::String(piece) => piece.clone(),
+            whole => whole.to_string(), // servers that send the object itself
+        };
         let next = self.calls.iter().map(|known| known.index + 1).max().unwrap_or(0);
+        if let (true, Some(first @ FIRST_INDEX..=LAST_FIRST_INDEX)) = (self.calls.is_empty(), call["index"].as_i64())
+            && !id.is_empty()
+            && !name.is_empty()
+        {
+            self.first_index = first;
+        }
         let index = match &call["index"] {
             // Without an index, a piece with a new id begins a call and any other goes on with the last.
             Value::Null if self.calls.last().is_none_or(|last| !id.is_empty() && last.id != id) => next,
             Value::Null => next - 1,
             index => index
-                .as_u64()
+                .as_i64()
+                .and_then(|index| u64::try_from(index.checked_sub(self.first_index)?).ok())
                 .filter(|index| *index <= next)
                 .ok_or_else(|| protocol(format!("tool call {index} comes out of order")))?,
         };
-        // Some servers send every call whole and under the same index: then the id tells them apart.
-        let same = |known: &Piece| known.index == index && (id.is_empty() || known.id.is_empty() || known.id == id);
+        // Some servers send every call whole and under the same index: then the id tells them apart, or that both are whole.
+        let is_another = |known: &Piece| match (id.is_empty(), known.id.is_empty()) {
+            (false, false) => known.id != id,
+            (true, _) => !name.is_empty() && is_object(&arguments) && is_object(&known.arguments),
+            (false, true) => false,
+        };
+        let same = |known: &Piece| known.index == index && !is_another(known);
         let position = match self.calls.iter().rposition(same) {
             Some(position) => position,
             None => {
@@ -153,7 +191,6 @@ impl Stream {
             }
         };
         let known = &mut self.calls[position];
-        let name = text(function, "name");
         if known.name.is_empty() {
             known.name = name.to_owned();
         } else if !name.is_empty() && known.name != name {
@@ -165,11 +202,7 @@ impl Stream {
         if let Some(extra) = call.get(EXTRA).filter(|extra| extra.is_object() && is_shallow(extra)) {
             known.extra = Some(extra.clone());
         }
-        match &function["arguments"] {
-            Value::Null => {}
-            Value::String(piece) => known.arguments.push_str(piece),
-            whole => known.arguments.push_str(&whole.to_string()), // servers that send the object itself
-        }
+        known.arguments.push_str(&arguments);
         Ok(())
     }
 
@@ -203,8 +236,18 @@ impl Stream {
         format!("call_{}_{}", self.turn, self.done.len() + 1)
     }
 
-    fn end(&mut self) -> Result<Pulse, ModelError> {
+    /// The answer at `[DONE]`. Calls say by themselves that they are complete; of a text alone only the finish reason does.
+    fn end(&mut self, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let is_whole = |call: &Piece| !call.name.is_empty() && is_object(&call.arguments);
+        if self.stop.is_none() && !self.calls.is_empty() && self.calls.iter().all(is_whole) {
+            self.lacks_reason = self.finish("tool_calls", deltas)?;
+        }
         let stop = self.stop.ok_or_else(|| protocol("[DONE] without a finish reason"))?;
+        Ok(Pulse::Done(Box::new(self.reply(stop))))
+    }
+
+    /// All that was said.
+    fn reply(&mut self, stop: StopReason) -> Reply {
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
             let opaque = self.wanted.then(|| json!({"field": REASONING}));
@@ -218,8 +261,13 @@ impl Stream {
             content.extend(extra.map(|extra| Block::Opaque { value: json!({ (EXTRA): extra }) }));
         }
         let (usage, model) = (self.usage.take(), std::mem::take(&mut self.model));
-        Ok(Pulse::Done(Box::new(Reply { content, stop, usage, model })))
+        Reply { content, stop, usage, model, lacks_end: self.lacks_reason }
     }
+}
+
+/// Whether some arguments are a JSON object to its end.
+fn is_object(arguments: &str) -> bool {
+    arguments.trim_start().starts_with('{') && matches!(ToolInput::parse(arguments), ToolInput::Object(_))
 }
 
 /// A piece of what is said or thought.

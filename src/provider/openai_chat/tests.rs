@@ -94,6 +94,7 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
             ..Usage::default()
         }),
         model: "gpt-x".into(),
+        lacks_end: false,
     };
     assert_eq!(end, Ok(Some(reply)));
 }
@@ -109,6 +110,29 @@ fn calls_are_told_apart_however_a_server_numbers_them() {
     assert_eq!(called(&[whole(json!(0), "a", 1), whole(json!(1), "b", 2)]), two, "by index");
     assert_eq!(called(&[whole(json!(0), "a", 1), whole(json!(0), "b", 2)]), two, "by id under one index");
     assert_eq!(called(&[whole(Value::Null, "a", 1), whole(Value::Null, "b", 2)]), two, "by id without an index");
+    let made = [call("call_3_1", "read", json!({"p": 1})), call("call_3_2", "read", json!({"p": 2}))];
+    for index in [Value::Null, json!(0)] {
+        assert_eq!(called(&[whole(index.clone(), "", 1), whole(index, "", 2)]), made, "whole, without ids");
+    }
+    for first in [-1, 1] {
+        let numbered = [whole(json!(first), "a", 1), whole(json!(first + 1), "b", 2)];
+        assert_eq!(called(&numbered), two, "from {first}, as a block among others");
+    }
+}
+
+#[test]
+fn complete_calls_need_no_finish_reason_before_the_end_and_a_text_alone_does() {
+    let piece = |arguments: &str| calls(&json!([{"index": 0, "function": {"name": "read", "arguments": arguments}}]));
+    let (deltas, end) = run(&[piece("{\"p\":"), piece("1}"), DONE.into()]);
+    let reply = end.unwrap().unwrap();
+    assert_eq!((reply.stop, reply.lacks_end), (StopReason::ToolUse, true));
+    assert_eq!(deltas, reply.tool_calls().cloned().map(Delta::ToolCall).collect::<Vec<_>>());
+    assert_eq!(reply.tool_calls().next().unwrap().input, ToolInput::Object(json!({"p": 1})));
+    let said = delta(&json!({"content": "I look."}));
+    for cut in [vec![piece("{\"p\":")], vec![piece("")], vec![piece("[1]")], vec![said]] {
+        let error = run(&[cut.clone(), vec![DONE.into()]].concat()).1.unwrap_err();
+        assert_eq!(error.fault, ModelFault::Protocol, "{cut:?}");
+    }
 }
 
 #[test]
@@ -180,4 +204,6 @@ fn an_error_object_in_the_stream_is_judged_by_its_words() {
         run(&[delta(&json!({"content": "x"})), error]).1.unwrap_err(),
         ModelError::new(ModelFault::Busy, "the stream reports: server_error try again")
     );
+    let error = json!({"object": "error", "type": "BadRequestError", "code": 400, "message": "no"}).to_string();
+    assert_eq!(run(&[error]).1.unwrap_err().fault, ModelFault::BadRequest);
 }

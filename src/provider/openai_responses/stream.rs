@@ -211,7 +211,13 @@ impl Stream {
         };
         let model = Some(text(response, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
         let model = model.or_else(|| self.model.take()).unwrap_or_default();
-        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(&response["usage"]), model })))
+        Ok(Pulse::Done(Box::new(Reply {
+            content,
+            stop,
+            usage: read_usage(&response["usage"]),
+            model,
+            lacks_end: false,
+        })))
     }
 
     /// The place of the item that an event is for, which must be under way.

@@ -108,6 +108,7 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
             ..Usage::default()
         }),
         model: "gpt-x-1".into(),
+        lacks_end: false,
     };
     assert_eq!(done, Ok(Some(reply)));
 }

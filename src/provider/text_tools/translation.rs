@@ -138,7 +138,13 @@ mod tests {
                 },
             ]
         );
-        let answer = Reply { content: vec![written], stop: StopReason::EndTurn, usage: None, model: "m".into() };
+        let answer = Reply {
+            content: vec![written],
+            stop: StopReason::EndTurn,
+            usage: None,
+            model: "m".into(),
+            lacks_end: false,
+        };
         let back = reply(answer, 1);
         assert_eq!(back.content[1], said[1]);
         assert_eq!((back.stop, back.text().as_str()), (StopReason::ToolUse, "I look.\n"));
@@ -162,7 +168,10 @@ mod tests {
     #[test]
     fn a_cut_answer_stays_one_and_its_open_call_is_malformed() {
         let content = vec![Block::Text { text: "```tool-call\n{\"name\": \"re".into() }];
-        let cut = reply(Reply { content, stop: StopReason::OutputLimit, usage: None, model: "m".into() }, 1);
+        let cut = reply(
+            Reply { content, stop: StopReason::OutputLimit, usage: None, model: "m".into(), lacks_end: false },
+            1,
+        );
         assert_eq!(cut.stop, StopReason::OutputLimit);
         assert!(matches!(cut.tool_calls().next().unwrap().input, ToolInput::Malformed { .. }));
     }

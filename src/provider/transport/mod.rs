@@ -1,6 +1,7 @@
 //! One turn over HTTP: one request, one streamed answer, three clocks.
 //!
-//! The answer counts only when the dialect saw its end; one that breaks off is paid for all the same, and its error says how much that is. Whatever else happens is one error, and every error leaves through
+//! The answer counts only when the dialect saw its end, or when it is complete and the body ended as HTTP says it must; one
+//! that breaks off is paid for all the same, and its error says how much that is. Whatever else happens is one error, and every error leaves through
 //! [`Connection::scrubbed`], so that no key can be in it. Nothing is tried twice here.
 
 mod client;
@@ -23,8 +24,10 @@ use super::{
 use crate::chat::{Delta, ModelError, Reply, Spent};
 use jiff::Timestamp;
 use reqwest::{
-    Client, Response, Url,
-    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    Client, Response, Url, Version,
+    header::{
+        ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    },
 };
 use serde_json::Value;
 use std::{error::Error, fmt, time::Duration};
@@ -148,7 +151,7 @@ impl Connection {
             }
             watch.check()?; // a flood is always ready, so the wait above would never see the clock
         }
-        answer.finish(deltas)
+        answer.finish(says_its_end(response), deltas)
     }
 
     /// What an answer with another status than 200 says.
@@ -229,6 +232,15 @@ fn media_type(form: Form) -> &'static str {
         Form::Events => "text/event-stream",
         Form::Lines => "application/x-ndjson",
     }
+}
+
+/// Returns whether the body of a response says where it ends, so that one that was read to its end is whole: by its length,
+/// by its last chunk, or by a frame of HTTP/2. A body that ends with its connection may have been cut.
+fn says_its_end(response: &Response) -> bool {
+    let headers = response.headers();
+    let codings = headers.get(TRANSFER_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_chunked = codings.rsplit(',').next().is_some_and(|last| last.trim().eq_ignore_ascii_case("chunked"));
+    is_chunked || headers.contains_key(CONTENT_LENGTH) || response.version() >= Version::HTTP_2
 }
 
 async fn drain(response: &mut Response) {

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+mod ends;
 mod spent;
 
 const KEY: &str = "sk-canary-0123456789";

@@ -1,6 +1,7 @@
 //! The faults, in the order of their numbers: for each wire format the cases that it has of them, and what each must come to.
 
 mod answers;
+mod ends;
 mod http;
 mod streams;
 
@@ -126,14 +127,14 @@ pub(crate) fn stream(wire: Wire, body: impl AsRef<[u8]>, then: impl IntoIterator
     [wire.streams(body)].into_iter().chain(then).collect()
 }
 
-/// How many rows there are: 43 without the three that are about the whole program.
-pub(crate) const COUNT: usize = 40;
+/// How many rows there are: 45 without the three that are about the whole program.
+pub(crate) const COUNT: usize = 42;
 
 /// All rows, or those that are wanted, sorted.
 pub(crate) fn rows() -> Vec<Row> {
     let wanted = wanted_rows();
     let is_wanted = |row: &Row| wanted.as_ref().is_none_or(|wanted| wanted.contains(row.id));
-    let all = [http::ROWS, streams::ROWS, answers::ROWS].concat();
+    let all = [http::ROWS, streams::ROWS, answers::ROWS, ends::ROWS].concat();
     let mut rows: Vec<Row> =
         all.into_iter().map(|(id, fault, cases)| Row { id, fault, cases }).filter(is_wanted).collect();
     rows.sort_by_key(|row| row.id);

@@ -1,6 +1,6 @@
 //! Faults inside a stream: it stalls, breaks off, complains, breaks its own rules, or is more than can be taken.
 
-use super::{Case, Entry, holds, stream};
+use super::{Case, Entry, ends, holds, stream};
 use crate::faults::play::Played;
 use crate::faults::server::Act;
 use crate::faults::voice::{Answer, Wire, say, status, write};
@@ -27,9 +27,13 @@ pub(super) const ROWS: &[Entry] = &[
 ];
 
 /// A turn with text and a whole tool call, without what ends it.
-fn half(wire: Wire) -> String {
+pub(super) fn half(wire: Wire) -> String {
     let mut frames = wire.frames(&Answer { text: "I write.".into(), ..write("half") });
-    let end = if wire == Wire::Ollama || wire == Wire::Responses { 1 } else { 2 };
+    let end = match wire {
+        Wire::Responses | Wire::Ollama => 1,
+        Wire::Anthropic => 2,
+        Wire::Chat => 3, // the finish reason, the usage, and that it is over
+    };
     frames.truncate(frames.len() - end);
     frames.concat()
 }
@@ -75,14 +79,12 @@ fn l17(wire: Wire) -> Vec<Case> {
 
 fn l18(wire: Wire) -> Vec<Case> {
     let body = half(wire);
-    let chunked = wire.head().replace("connection: close", "connection: close\r\ntransfer-encoding: chunked");
-    let chunked = format!("{chunked}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let mut all = wire.frames(&write("half"));
     all.pop();
     let mut cases = vec![
         Case::mends(wire, "after a tool call", vec![stream(wire, &body, [])]),
         Case::mends(wire, "in a tool call", vec![stream(wire, cut(wire), [])]),
-        Case::mends(wire, "chunked, and ended", vec![vec![Act::Send(chunked.into_bytes())]]),
+        Case::mends(wire, "chunked, and ended", vec![ends::chunked(wire, &body, true)]),
         Case::mends(wire, "all but the last event", vec![stream(wire, all.concat(), [])]),
         Case::mends(wire, "nothing at all", vec![stream(wire, "", [])]),
     ];
@@ -208,6 +210,8 @@ fn l24(wire: Wire) -> Vec<Case> {
     let case = |name, frames: Vec<String>| Case::mends(wire, name, vec![stream(wire, frames.concat(), [])]);
     let twice = |place: usize| [&frames[..=place], &frames[place..]].concat();
     let without = |place: usize| [&frames[..place], &frames[place + 1..]].concat();
+    let mut text_without_reason = wire.frames(&say("I am done."));
+    text_without_reason.remove(text_without_reason.len().saturating_sub(3));
     let swapped = |from: &str, to: &str| frames.iter().map(|frame| frame.replace(from, to)).collect::<Vec<_>>();
     match wire {
         Wire::Anthropic => vec![
@@ -232,7 +236,7 @@ fn l24(wire: Wire) -> Vec<Case> {
                 "text after the end",
                 [&frames[..frames.len() - 1], &frames[1..2], &frames[frames.len() - 1..]].concat(),
             ),
-            case("no finish reason", without(frames.len() - 3)),
+            Case::mends(wire, "no finish reason", vec![stream(wire, text_without_reason.concat(), [])]),
         ],
         Wire::Responses => vec![
             case("an index too far", swapped("\"output_index\":1", "\"output_index\":2")),

@@ -156,7 +156,7 @@ pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
         _ => (dice.pick(&[StopReason::EndTurn, StopReason::ToolUse]), text(dice.pick(&["", " ", "\n"]))),
     };
     let usage = (!dice.chance(200)).then(|| usage(temper, dice));
-    Reply { content, stop, usage, model: dice.pick(&["first-v1", "second-v2"]).into() }
+    Reply { content, stop, usage, model: dice.pick(&["first-v1", "second-v2"]).into(), lacks_end: false }
 }
 
 fn calls(temper: Temper, dice: &mut Dice) -> Vec<Block> {

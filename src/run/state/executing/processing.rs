@@ -14,6 +14,9 @@ use crate::verdict::Reason;
 /// Books the answer, keeps it in the conversation, and decides where it leads.
 pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next {
     cx.book_reply(call, &reply);
+    if reply.lacks_end {
+        warn_of_its_end(cx);
+    }
     reply.content.retain(|block| !matches!(block, Block::ToolResult(_)));
     let streaks = cx.streaks;
     cx.streaks.continuations = 0;
@@ -42,6 +45,18 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next 
             keep_words(reply, cx);
             said_it_is_done(&text, cx)
         }
+    }
+}
+
+/// Says once of each model that its server leaves out what ends an answer.
+fn warn_of_its_end(cx: &mut Context) {
+    let model = cx.charter.models.get(cx.model).map_or("the model", String::as_str);
+    let warning = format!(
+        "the server of {model} left out what ends an answer (`[DONE]`, a finish reason or `message_stop`): \
+         complete answers are accepted without it"
+    );
+    if !cx.ledger.warnings.contains(&warning) {
+        cx.warn(warning);
     }
 }
 
