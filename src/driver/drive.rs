@@ -65,6 +65,8 @@ pub(super) struct Drive<'a> {
     stop_told: bool,
     /// What is under way and should come to its end before a rest: it may have changed something, or is paid for.
     grave: BTreeSet<CallId>,
+    /// What was asked for and never sent, since the run is to rest, or by an earlier process that rested.
+    unsent: BTreeSet<CallId>,
     /// Whether it was left at rest.
     pub(super) rests: bool,
     /// Whether the journal says how the run ended, or that only its report is missing.
@@ -101,6 +103,7 @@ impl<'a> Drive<'a> {
             said: String::new(),
             stop_told: false,
             grave: BTreeSet::new(),
+            unsent: BTreeSet::new(),
             rests: false,
             is_ended: false,
         }
@@ -115,7 +118,8 @@ impl<'a> Drive<'a> {
     pub(super) fn go_on_from(self, folded: Folded) -> Self {
         let (lost, told) = (folded.lost(), Count::from(next_life(folded.seq)));
         self.hands.lineage.recall(folded.roster);
-        let drive = Self { run: folded.run, since: folded.at, asked: folded.asked, told, lost, ..self };
+        let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
+        let drive = Self { run, since, asked, unsent, told, lost, ..self };
         let is_kept = drive.run.state() != StateName::Idle; // else the journal does not say that it was taken up
         folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
@@ -137,7 +141,8 @@ impl<'a> Drive<'a> {
             }
             Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
             Beginning::End(reason, actions) => {
-                for call in actions.iter().filter(|action| costs(action)).filter_map(Action::call) {
+                let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
+                for call in lost.filter(|call| !self.unsent.contains(call)) {
                     self.inbox.outbox().send(Event::Interrupted { call }); // it is booked on the way out
                 }
                 self.take(Event::LimitReached { reason }).await;
@@ -150,6 +155,7 @@ impl<'a> Drive<'a> {
             Beginning::Open(actions) => {
                 for action in actions {
                     match (action.call().filter(|_| costs(&action)), action) {
+                        (Some(call), action) if self.unsent.remove(&call) => self.tell(vec![action], false).await,
                         (Some(call), _) => self.take(Event::Interrupted { call }).await,
                         (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
                         (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
@@ -159,11 +165,16 @@ impl<'a> Drive<'a> {
         }
         while self.run.state() != StateName::Idle {
             self.hands.judge_base(&self.run, &mut self.inbox);
-            let Some(event) = self.next().await else {
-                self.rests = true;
-                return;
-            };
+            let Some(event) = self.next().await else { return self.rest() };
             self.take(event).await;
+        }
+    }
+
+    /// Leaves the run at rest. The journal says what was not sent, so that nobody takes it for lost, and for paid.
+    fn rest(&mut self) {
+        self.rests = true;
+        if let Err(error) = self.journal.rest(self.moment().0, &self.unsent) {
+            tracing::warn!(%error, "the journal does not say what was not sent: it is charged");
         }
     }
 
@@ -316,7 +327,8 @@ impl<'a> Drive<'a> {
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
             match action {
-                action if wants_rest && costs(&action) => continue, // the loop ends before it is waited for
+                // The loop ends before it is waited for.
+                action if wants_rest && costs(&action) => self.unsent.extend(action.call()),
                 action => self.act(action).await,
             }
         }

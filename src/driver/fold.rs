@@ -4,17 +4,17 @@
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
 use super::lineage::{Roster, first, kind_of, whose};
-use super::record::{self, Again, Asked, RESUMED};
+use super::record::{self, Again, Asked, RESTED, RESUMED, Rested};
 use super::replay::Difference;
 use super::whole::whole;
-use crate::chat::FileChange;
+use crate::chat::{FileChange, ModelError};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::process::wall::WallKind;
 use crate::run::{Action, AgentEvent, Bill, Event, Run, StateName};
 use crate::store::Record;
 use crate::verdict::{Reason, StopCause};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A run as its journal tells it, up to the newest record.
 #[derive(Debug, Default)]
@@ -42,6 +42,8 @@ pub(super) struct Folded {
     children: BTreeMap<u64, Folded>,
     /// Asked for and not answered.
     open: BTreeMap<CallId, Action>,
+    /// Those of them that are known not to have been sent: they have cost nothing.
+    pub(super) unsent: BTreeSet<CallId>,
     /// The run before its report could not be written, as long as that is the newest there is.
     unreported: Option<Box<Before>>,
     /// The run before its gate passed, as long as no report tells of that.
@@ -82,7 +84,12 @@ impl Folded {
         if let (Some(path), kind) = whose(&record.kind) {
             return self.take_of(path, kind, record);
         }
+        if record.kind == RESTED {
+            self.unsent = serde_json::from_str::<Rested>(&record.data)?.unsent;
+            return Ok(Vec::new());
+        }
         if record.kind == RESUMED {
+            self.unsent.clear(); // whoever took the run up has sent them
             let again = Again::said(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
@@ -170,7 +177,8 @@ impl Folded {
     fn bills(&self) -> BTreeMap<CallId, Bill> {
         let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
         let bill = |child: &Self| child.run.last_bill(&child.bills());
-        calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default())).collect()
+        let bills = calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default()));
+        bills.chain(self.unsent.iter().map(|call| (*call, Bill::default()))).collect()
     }
 
     /// What it has cost, with what nobody knows the end of, in millionths of a US dollar.
@@ -209,12 +217,22 @@ impl Folded {
             self.unproven = None;
         } else if let Event::Delivered { call, result, .. } = event {
             self.undelivered = self.before(*call).filter(|_| result.is_err());
-        } else if let Event::ModelFailed { call, .. } = event {
+        } else if let Event::ModelFailed { call, error } = event {
             self.refused = self.before(*call);
+            self.note_unsent(*call, error);
+        } else if let Event::CompactionFinished { call, error: Some(error), .. } = event {
+            self.note_unsent(*call, error);
         } else if let Event::CancelRequested { cause: StopCause::Terminate, .. } = event
             && self.run.state() != StateName::Reporting
         {
             self.stopped = Some(self.with(self.open.clone()));
+        }
+    }
+
+    /// A call that the end of the run stopped before it was sent has cost nothing, also for who goes on where the run was.
+    fn note_unsent(&mut self, call: CallId, error: &ModelError) {
+        if self.run.state() == StateName::Reporting && error.spent.is_none() {
+            self.unsent.insert(call);
         }
     }
 

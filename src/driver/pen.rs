@@ -1,7 +1,10 @@
 //! The journal of a run as its agents write to it: the run itself and its sub-agents, each record in the order in which it came.
 
 use super::lineage::kind_of;
+use super::record::{RESTED, Rested};
+use crate::id::CallId;
 use crate::store::{Journal, Outcome, StoreError};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The hand of one agent at the journal.
@@ -34,6 +37,18 @@ impl Pen {
             None => self.journal().append(at_ms, kind, data),
             Some(path) => self.journal().append(at_ms, &kind_of(path, kind), data),
         }
+    }
+
+    /// Says that the run rests, and which calls were never sent, where there are any.
+    ///
+    /// # Errors
+    /// As those of [`Pen::append`].
+    pub(super) fn rest(&self, at_ms: u64, unsent: &BTreeSet<CallId>) -> Result<(), StoreError> {
+        if unsent.is_empty() {
+            return Ok(());
+        }
+        self.append(at_ms, RESTED, &serde_json::to_string(&Rested::new(unsent)).unwrap_or_default())?;
+        self.sync()
     }
 
     /// Makes everything that was added so far safe, whoever did.

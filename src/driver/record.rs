@@ -3,6 +3,7 @@
 use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
 use crate::gate::forget_bases;
+use crate::id::CallId;
 use crate::process::wall::WallChoice;
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{
@@ -13,6 +14,7 @@ use crate::workspace::worktree::Worktree;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,30 @@ use std::time::Duration;
 
 /// The kind of record that says that another process has taken the run up. It is no event.
 pub const RESUMED: &str = "Resumed";
+
+/// The kind of record that says that a run rests. It is no event either.
+pub(super) const RESTED: &str = "Rested";
+
+/// The data of a [`RESTED`] record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Rested {
+    #[serde(rename = "type")]
+    kind: String,
+    /// The calls that the machine asked for and that were never sent: they have cost nothing, and a resume sends them.
+    pub(super) unsent: BTreeSet<CallId>,
+}
+
+impl Rested {
+    /// With these calls not sent.
+    pub(super) fn new(unsent: &BTreeSet<CallId>) -> Self {
+        Self { kind: "rested".into(), unsent: unsent.clone() }
+    }
+}
+
+/// Whether a record of this kind is an event of a run or a sub-agent.
+pub(super) fn is_event(kind: &str) -> bool {
+    kind != RESUMED && kind != RESTED
+}
 
 /// What is in such a record.
 #[derive(Debug, Serialize, Deserialize)]

@@ -86,6 +86,82 @@ async fn a_run_that_goes_on_may_be_cut_off_after_any_record_too() {
     }
 }
 
+const COUNTED: &str = r#"turns:
+  - { tools: [{ name: files-list, input: {} }], usage: { input: 100, output: 10 } }
+  - { tools: [{ name: shell-exec, input: { command: "true" } }], usage: { input: 200, output: 20 } }
+  - { text: "Written.", usage: { input: 300, output: 30 } }"#;
+
+/// The requests and tokens of a run.
+fn used(result: &TaskResult) -> (u64, u64, u64) {
+    let usage = &result.usage;
+    (usage.requests, usage.total.input_tokens, usage.total.output_tokens)
+}
+
+#[tokio::test]
+async fn wherever_a_run_is_left_at_rest_it_is_charged_for_nothing_that_was_not_sent() {
+    let (home, mut rested) = (crate::test_support::temp_dir(), 0);
+    for events in drawn(0..) {
+        let (state, stop, told) = (format!("state-{events}"), Stop::default(), AtomicUsize::new(0));
+        let mut agent = agent_of(home.path(), &state, COUNTED).with_stop(stop.clone());
+        agent.on_record_at_once(move |_| {
+            if told.fetch_add(1, Ordering::SeqCst) == events {
+                stop.ask_for_rest();
+            }
+        });
+        let Err(error) = agent.run_task(task()).await else { break };
+        assert!(matches!(error, RunError::Rests), "{error}");
+        rested += 1;
+        let run = store(home.path(), &state).find("last").unwrap();
+        // A server that is to stop takes a run up only to leave it again.
+        let stop = Stop::default();
+        stop.ask_for_rest();
+        let again = agent_of(home.path(), &state, COUNTED).with_stop(stop).resume(&run).await;
+        assert!(matches!(again, Err(RunError::Rests)), "{again:?}, after {events}");
+        let result = agent_of(home.path(), &state, COUNTED).resume(&run).await.unwrap();
+        assert_eq!(used(&result), (3, 600, 60), "after {events}");
+        assert_eq!(replay(&store(home.path(), &state), &run).unwrap().difference, None, "after {events}");
+    }
+    assert!(rested * step() > 5, "{rested}");
+}
+
+/// A model whose turn to be asked never comes.
+#[derive(Debug)]
+struct Waiting(String);
+
+impl crate::provider::Provider for Waiting {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: &'a crate::provider::Request,
+        _: crate::provider::DeltaSink<'a>,
+    ) -> crate::provider::Completion<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_its_turn_when_the_run_was_ended_is_not_charged_to_who_goes_on() {
+    let home = crate::test_support::temp_dir();
+    let stop = Stop::default();
+    let mut agent = agent_of(home.path(), "state", COUNTED).with_stop(stop.clone());
+    let name = agent.settings.models[0].provider.name();
+    let waiting: Arc<dyn crate::provider::Provider> = Arc::new(Waiting(name));
+    agent.settings = Arc::new(Settings { models: vec![waiting.into()], ..Settings::clone(&agent.settings) });
+    agent.on_record_at_once(move |record| {
+        if record.event == crate::run::AgentEvent::PhaseChanged(crate::run::Phase::CallingModel) {
+            stop.ask(StopCause::Terminate);
+        }
+    });
+    let first = agent.run_task(task()).await.unwrap();
+    assert_eq!((first.cancelled, used(&first)), (true, (0, 0, 0)));
+    let result = agent_of(home.path(), "state", COUNTED).resume(&first.run).await.unwrap();
+    assert_eq!(used(&result), (3, 600, 60));
+    assert_eq!(replay(&store(home.path(), "state"), &first.run).unwrap().difference, None);
+}
+
 #[tokio::test]
 async fn one_that_was_ended_before_its_start_begins_then() {
     let home = crate::test_support::temp_dir();

@@ -1,7 +1,7 @@
 //! The story of a run, from its journal.
 
 use super::lineage::whose;
-use super::record::{Again, RESUMED};
+use super::record::{Again, RESUMED, is_event};
 use super::resume::{ResumeFault, readable};
 use crate::moment::Moment;
 use crate::report::story::{Story, TakenUp};
@@ -22,6 +22,8 @@ fn tell(story: &mut Story, store: &Store, row: &RunRow) -> Result<(), ResumeFaul
         let at = Moment(record.at_ms);
         if record.kind == RESUMED {
             story.resumed(at, taken_up(Again::said(&record.data)));
+        }
+        if !is_event(&record.kind) {
             continue;
         }
         let unclear = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };

@@ -2,7 +2,7 @@
 
 use super::fold::Folded;
 use super::lineage::whose;
-use super::record::{self, RESUMED};
+use super::record::{self, is_event};
 use super::resume::{ResumeFault, readable, take};
 use super::summary::judged_so;
 use crate::id::RunId;
@@ -25,7 +25,7 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
         take(&mut folded, run, &record)?;
         let (of, _) = whose(&record.kind);
         let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
-        if record.kind == RESUMED || of.is_none() && !was_at_work {
+        if !is_event(&record.kind) || of.is_none() && !was_at_work {
             continue; // what came too late is not asked for again
         }
         recording.hear(of);

@@ -93,6 +93,57 @@ async fn a_run_that_does_not_come_to_rest_within_the_grace_is_left_as_it_is_and_
     assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");
 }
 
+/// A task with a bound that leaves no room for a call that was never made.
+const BOUND: &str = "---\nbudget: { tokens: 8000 }\n---\nMake the file `done`.";
+
+#[tokio::test]
+async fn what_a_server_that_stops_did_not_send_is_not_charged() {
+    long_test!();
+    let model = Model::new([shell("sleep 1; echo 1 >> done").using(1500, 20), say("Done.").using(1600, 30)]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "60s"]);
+    let run = server.submit(BOUND).await;
+    server.until(&run, |row| row["doing"] == "running tools of turn 1").await;
+    server.stop();
+    let server = site.serve(&[]);
+    let row = server.ended(&run).await;
+    assert_eq!((&row["outcome"]["reason"], model.count()), (&json!("verified"), 2), "{row:#}");
+    let usage = &row["result"]["usage"];
+    assert_eq!(
+        [&usage["requests"], &usage["total"]["input_tokens"], &usage["total"]["output_tokens"]],
+        [&json!(2), &json!(3100), &json!(50)],
+        "{row:#}"
+    );
+    let replayed = site.fledge(&["runs", "replay", &run]).output().unwrap();
+    assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
+}
+
+#[tokio::test]
+async fn what_a_server_that_stops_has_sent_and_lost_is_charged_once() {
+    long_test!();
+    let model = Model::new([
+        hang(),
+        write("done", "1\n").using(1500, 20),
+        shell("sleep 1").using(1500, 20),
+        say("Done.").using(1600, 30),
+    ]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "1s"]);
+    let run = server.submit("Make the file `done`.").await;
+    model.wait_for(1);
+    server.stop();
+    let server = site.serve(&["--grace", "60s"]);
+    server.until(&run, |row| row["doing"] == "running tools of turn 2").await;
+    server.stop(); // and nothing of this is lost
+    let server = site.serve(&[]);
+    let row = server.ended(&run).await;
+    assert_eq!((&row["outcome"]["reason"], model.count()), (&json!("verified"), 4), "{row:#}");
+    let usage = &row["result"]["usage"];
+    assert_eq!(usage["requests"], json!(4), "{row:#}");
+    let input = usage["total"]["input_tokens"].as_u64().unwrap_or_default();
+    assert!((4700..4600 + 4000).contains(&input), "one request of unknown size beside 4,600 tokens: {row:#}");
+}
+
 #[tokio::test]
 async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_next_one() {
     let turns: [Turn; 2] = [hang(), hang()];
