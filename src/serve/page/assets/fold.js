@@ -96,8 +96,10 @@ export class Story {
     SCENES[type]?.(this, data ?? {}, of ?? null, at_ms);
   }
 
-  /** An event as it is told. */
-  /** What comes whole because it was told while nobody listened is passed over where pieces of it are here: the scenes fill in the rest. */
+  /**
+   * An event as it is told. One that comes whole because it was told while nobody listened is passed over where pieces of it are here:
+   * the scenes fill in the rest.
+   */
   event({ of, at, type, data, seq, from }) {
     if (from !== undefined && this.last >= from) return;
     if (from === undefined) this.last = seq;
