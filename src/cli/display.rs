@@ -112,15 +112,14 @@ impl Display {
             AgentEvent::TurnDiscarded { error } if self.is_mid_line => {
                 self.warn(&format!("the answer above is void: {error}"))
             }
-            AgentEvent::Compaction { success, note } => {
-                let what = if *success { "conversation shortened" } else { "conversation not shortened" };
-                self.warn(&format!("{what}: {note}"));
-            }
+            AgentEvent::Compaction { success: true, note } => self.warn(&format!("conversation shortened: {note}")),
+            AgentEvent::Compaction { note, .. } => self.warn(&format!("conversation not shortened: {note}")),
             AgentEvent::Confirmation { name, approved: Some(approved), .. } => {
                 self.warn(&format!("{name} was {}", if *approved { "approved" } else { "denied" }));
             }
             AgentEvent::Limit { reason } => self.warn(reason.row().meaning),
             AgentEvent::Warning(message) => self.warn(message),
+            AgentEvent::Hook { note } => self.hook(note),
             AgentEvent::Committed { commit, branch } => {
                 let said = report::committed(commit, branch.as_deref());
                 self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
@@ -258,6 +257,13 @@ impl Display {
 
     fn unjudged(&mut self, attempt: u32) {
         self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
+    }
+
+    /// What a hook has printed; a warning with the first line of the note was shown before it.
+    fn hook(&mut self, note: &str) {
+        self.clear();
+        let printed = note.lines().skip(1).filter(|line| !line.trim().is_empty());
+        printed.take(REASONS).for_each(|line| paint::line(&steps::output(line)));
     }
 
     /// The steps that failed, with what explains them, and the verdict.

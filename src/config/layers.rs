@@ -13,7 +13,8 @@ const OWN_PREFIX: &str = "FLEDGE_";
 /// Those that it reads.
 const READ: [&str; 7] = ["LOG", "MODEL", "NON_INTERACTIVE", "SERVE_TOKEN", "STATE_DIR", "SYNC", "SYNC_TOKEN"];
 /// Those that it sets for what it starts, which may be fledge again.
-const SET_FOR_CHILDREN: [&str; 4] = ["GIT_READS", "GIT_SAYS", "HOLDOUT", "STEP"];
+const SET_FOR_CHILDREN: [&str; 10] =
+    ["CHANGED", "GIT_READS", "GIT_SAYS", "HOLDOUT", "RUN", "STEP", "TOOLS", "TREE_AFTER", "TREE_BEFORE", "TURN"];
 
 /// All variables of this process as they were when it began. One that is empty counts as not set; one that is not Unicode is
 /// left out. Shown by names only.

@@ -208,14 +208,26 @@ fn server() -> Value {
 
 fn hooks() -> Value {
     let rows = [
-        ("run", like(text(), "cargo fmt"), "The command, for the shell."),
+        (
+            "run",
+            like(text(), "cargo fmt"),
+            "The command, for the shell. The turn is on its standard input and in FLEDGE_ variables.",
+        ),
         ("name", text(), "What it is called. Default: its command."),
         ("timeout", duration(), "How long it may take."),
-        ("tell_model", flag(), "Whether the model is told of its failure, and of what it changed. Default: `false`."),
+        (
+            "tell_model",
+            flag(),
+            "Whether the model is told of its failure, with its output, and of what it changed. Default: `false`.",
+        ),
     ];
     let each = any_of([like(text(), "cargo fmt"), map_with(&["run"], rows)]);
     let after = json!({ "type": "array", "items": each });
-    map([("post_tools", after, "Commands that follow every turn in which something may have changed.")])
+    map([(
+        "post_tools",
+        after,
+        "Commands that follow every turn in which something may have changed. Each reads a JSON object about the turn.",
+    )])
 }
 
 fn url() -> Value {

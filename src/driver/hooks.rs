@@ -4,15 +4,15 @@
 
 use super::enclosure;
 use super::ground::kept_as;
+use super::hook_input::{HookInput, Trees};
 use super::inbox::Inbox;
 use super::perform::{Hands, Ready};
 use crate::causes::chain;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
-use crate::process::wall::Placeholders;
-use crate::process::{End, Ended, Invocation};
+use crate::process::{End, Ended, Invocation, Variables};
 use crate::report::seconds;
-use crate::run::{Event, Run};
+use crate::run::{DoneTool, Event, Run};
 use crate::store::{read_text, write_whole};
 use crate::task;
 use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
@@ -62,6 +62,8 @@ struct After {
     ready: Arc<Ready>,
     call: CallId,
     turn: u64,
+    /// The calls of the turn.
+    tools: Vec<DoneTool>,
     /// The newest state that is kept.
     last: Option<TreeId>,
     base: Option<TreeId>,
@@ -82,6 +84,7 @@ impl Hands {
             ready: ready.clone(),
             call,
             turn: run.turn(),
+            tools: run.done_tools().to_vec(),
             last: run.checkpoint().cloned(),
             base: run.base().cloned(),
             head: run.head().cloned(),
@@ -116,6 +119,7 @@ impl After {
             let is_told = hook.is_some_and(|hook| hook.tell_model);
             if is_told { &mut progress.notes } else { &mut progress.reported }.push(said);
         }
+        let input = self.input(&progress).await;
         for hook in hooks.iter().skip(progress.ended) {
             if self.stop.is_cancelled() {
                 break;
@@ -125,7 +129,7 @@ impl After {
                 progress.reported.push(format!("the hook `{}` was not run: {why}", hook.name));
                 break;
             }
-            let ended = self.run(hook).await;
+            let ended = self.run(hook, &input).await;
             self.judge(hook, &ended, &mut progress);
             progress.ended = progress.begun;
             let _the_next_one_will_say_so = self.write_down(&progress);
@@ -150,6 +154,17 @@ impl After {
         Progress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
     }
 
+    /// What hooks are told of the turn.
+    async fn input(&self, progress: &Progress) -> HookInput {
+        let tree = Trees { before: self.last.clone(), after: progress.before.clone() };
+        let changed = match (&tree.before, &tree.after) {
+            (Some(before), Some(after)) => self.ready.ground.trees.changes(before, after, &self.stop).await.ok(),
+            _ => None,
+        };
+        let changed = changed.map(|all| all.into_iter().map(|change| change.path).collect());
+        HookInput::new(self.hands.run_dir.run(), self.turn, self.tools.clone(), changed, tree)
+    }
+
     fn path(&self) -> PathBuf {
         self.hands.run_dir.path().join("hooks")
     }
@@ -160,7 +175,7 @@ impl After {
     }
 
     /// Runs one hook to its end, with all that it started.
-    async fn run(&self, hook: &Hook) -> Ended {
+    async fn run(&self, hook: &Hook, input: &HookInput) -> Ended {
         let (settings, ground) = (&self.hands.settings, &self.ready.ground);
         let wall = &ground.wall;
         let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir, &ground.dependencies);
@@ -169,7 +184,7 @@ impl After {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), hook.run.clone()],
             dir: settings.workspace.clone(),
-            env: settings.env.clone().into(),
+            env: Variables::new(settings.env.iter().cloned().chain(input.variables())),
             timeout: Some(hook.timeout),
             grace: GRACE,
             linger: LINGER,
@@ -177,7 +192,7 @@ impl After {
             log_limit: 0,
         };
         // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
-        wall.run_over(&Placeholders::default(), None, &holes, inner, &self.stop, &|_| {}).await
+        wall.run_fed(&input.to_json(), &holes, inner, &self.stop).await
     }
 
     /// A hook that failed is told of.

@@ -25,6 +25,7 @@ mod export;
 mod failure;
 mod fold;
 mod ground;
+mod hook_input;
 mod hooks;
 mod in_line;
 mod inbox;

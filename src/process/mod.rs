@@ -95,6 +95,24 @@ pub struct Files {
     pub errors: Option<File>,
 }
 
+impl Files {
+    /// Standard input with these bytes, in a file that has no name and is gone with its last reader.
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    pub fn reading(bytes: &[u8]) -> io::Result<Self> {
+        use std::io::{Seek as _, Write as _};
+        // A file in memory can be opened again as `/dev/stdin`, also by a program that reaches no folder of ours.
+        #[cfg(target_os = "linux")]
+        let mut file = File::from(rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?);
+        #[cfg(not(target_os = "linux"))]
+        let mut file = tempfile::tempfile()?;
+        file.write_all(bytes)?;
+        file.rewind()?;
+        Ok(Self { input: Some(file), errors: None })
+    }
+}
+
 /// A program that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {

@@ -330,6 +330,7 @@ impl Story {
             | AgentEvent::LaneStep(_)
             | AgentEvent::Usage(_)
             | AgentEvent::Confirmation { .. }
+            | AgentEvent::Hook { .. } // the event that brought it says it
             | AgentEvent::Proved { .. }
             | AgentEvent::Tamper { .. } => return,
         };

@@ -37,6 +37,9 @@ pub(super) struct Ledger {
     pub(super) attempts: Vec<Attempt>,
     pub(super) warnings: Vec<String>,
     pub(super) warnings_dropped: u64,
+    /// What hooks told the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) hooks: Vec<String>,
     /// Protected paths that tools refused to change, each with its rule.
     #[serde(default)]
     pub(super) refused: BTreeMap<String, String>,
@@ -78,6 +81,13 @@ impl Ledger {
             self.warnings.push(message.to_owned());
         } else {
             self.warnings_dropped += 1;
+        }
+    }
+
+    /// Keeps what a hook told the model.
+    pub(super) fn hook_said(&mut self, note: &str) {
+        if self.hooks.len() < MAX_WARNINGS {
+            self.hooks.push(note.to_owned());
         }
     }
 

@@ -20,6 +20,7 @@ mod charter;
 mod compaction;
 mod context;
 mod difference;
+mod done_tool;
 mod event;
 mod ledger;
 mod loops;
@@ -37,6 +38,7 @@ pub use bill::Bill;
 pub use budget::Reserve;
 pub use charter::{Charter, EDITION, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 pub use difference::{ChangedFile, ChangedLines, Difference};
+pub use done_tool::DoneTool;
 pub use event::{Delivery, Event, Saved};
 pub use ledger::{Attempt, ToolTally};
 pub use prompt::output_schema;
@@ -161,6 +163,11 @@ impl Run {
     /// The newest state of the files that is kept.
     pub fn checkpoint(&self) -> Option<&TreeId> {
         self.context.checkpoint.as_ref().or(self.base())
+    }
+
+    /// The calls of the turn whose hooks are running, in their order, without those that were not run; none at any other time.
+    pub fn done_tools(&self) -> &[DoneTool] {
+        if let State::RunningHooks(hooks) = &self.state { &hooks.tools } else { &[] }
     }
 
     /// Whether every call of a tool needs a person's yes.

@@ -62,6 +62,9 @@ pub struct TaskResult {
     pub tools: BTreeMap<String, ToolTally>,
     /// What was not as it should be; at most 100 lines.
     pub warnings: Vec<String>,
+    /// What hooks told the model, with what they printed; at most 100 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
     /// Changes of protected paths that were put back or refused, by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<HeldBack>,
@@ -139,6 +142,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
         warnings: warnings(cx),
+        hooks: cx.ledger.hooks.clone(),
         protected: protected(cx),
         outside_tree: cx.outside_tree.clone(),
         gate_digest: cx.plan.gate_digest.clone(),

@@ -176,6 +176,11 @@ pub enum AgentEvent {
         /// The full name of the branch; nothing for a detached head.
         branch: Option<String>,
     },
+    /// A hook told the model something.
+    Hook {
+        /// What it was told: a line on what happened, and behind it what the hook printed.
+        note: String,
+    },
     /// Something is not as it should be.
     Warning(String),
     /// The run is over.

@@ -2,6 +2,7 @@
 
 use crate::support::{Ended, Fledge, Model, git, must_be_gone, needs, say, shell, unique, write};
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use std::fs;
 
 /// A run of an operator who trusts the project, with these hooks.
@@ -85,6 +86,62 @@ fn a_failing_hook_is_reported_and_told_where_it_says_so_and_never_ends_the_run()
     assert!(told.contains("bytes left out") && told.len() < 20_000, "{}", told.len());
     assert!(run.file("last").is_some());
     must_be_gone(&number);
+}
+
+#[test]
+fn a_hook_reads_what_the_turn_did_and_what_it_changed() {
+    long_test!();
+    let command = json!({ "command": "echo 2 > b.txt" });
+    let three = write("a.txt", "1\n").also("shell-exec", command).also("files-read", json!({ "path": "nowhere" }));
+    let model = Model::new([three, write("done", ""), say("Done.")]);
+    let hook = r#"    - 'cat /dev/stdin > told.$FLEDGE_TURN; printf "%s|" "$FLEDGE_RUN" "$FLEDGE_TURN" "$FLEDGE_TOOLS" "$FLEDGE_CHANGED" "$FLEDGE_TREE_BEFORE" "$FLEDGE_TREE_AFTER" > vars.$FLEDGE_TURN'
+"#;
+    let run = hooked(&model, hook).run();
+    let report = run.must_be(0, "verified");
+    let told = |turn: u64| -> Value { serde_json::from_str(&run.file(&format!("told.{turn}")).unwrap()).unwrap() };
+    let (first, second) = (told(1), told(2));
+    let tools = json!([
+        { "name": "files-write", "success": true, "changed": ["a.txt"] },
+        { "name": "shell-exec", "success": true, "changed": [] },
+        { "name": "files-read", "success": false, "changed": [] },
+    ]);
+    assert_eq!((&first["run"], &first["turn"], &first["tools"]), (&report["run"], &json!(1), &tools), "{first}");
+    assert_eq!((&first["changed"], &first["tree"]["before"]), (&json!(["a.txt", "b.txt"]), &report["base"]), "{first}");
+    let tree = |told: &Value, which: &str| told["tree"][which].as_str().unwrap().to_owned();
+    assert_ne!(tree(&first, "before"), tree(&first, "after"));
+    // What the hook itself has left belongs to no turn.
+    assert_eq!(second["changed"], json!(["done"]), "{second}");
+    assert_ne!(tree(&second, "before"), tree(&first, "after"));
+    let (run_id, before, after) = (report["run"].as_str().unwrap(), tree(&first, "before"), tree(&first, "after"));
+    let wanted = format!("{run_id}|1|files-write shell-exec files-read|a.txt\nb.txt\n|{before}|{after}|");
+    assert_eq!(run.file("vars.1").unwrap(), wanted);
+}
+
+#[test]
+fn what_a_hook_tells_the_model_is_shown_to_people_too() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let hooks = "    - { name: loud, run: 'echo first; echo second; exit 4', tell_model: true }\n\
+                 \x20   - { name: quiet, run: 'echo third; echo fourth; exit 5' }\n";
+    let run = hooked(&model, hooks).arg("--json").run();
+    let report = run.must_be(0, "verified");
+    let told: Vec<Value> = run.events_of("hook").iter().map(|data| data["note"].clone()).collect();
+    assert_eq!(report["hooks"], json!(told), "{report}");
+    let [note] = &told[..] else { panic!("{told:?}") };
+    let note = note.as_str().unwrap();
+    assert!(
+        note.starts_with("the hook `loud` failed with exit code 4\n") && note.contains("\nfirst\nsecond\n"),
+        "{note}"
+    );
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = hooked(&model, hooks).run();
+    run.must_exit(0);
+    let lines = [
+        "the hook `loud` failed with exit code 4",
+        "first",
+        "second",
+        "the hook `quiet` failed with exit code 5: fourth",
+    ];
+    assert!(lines.iter().all(|line| run.stderr.contains(line)) && !run.stderr.contains("third"), "{}", run.story());
 }
 
 #[test]

@@ -52,14 +52,18 @@ impl Wall {
         stop: &CancellationToken,
         on_output: &(dyn Fn(&[u8]) + Send + Sync),
     ) -> Ended {
-        self.run_over(&self.placeholders(holes), pace, holes, inner, stop, on_output).await
+        self.run_over(&self.placeholders(holes), (pace, &[]), holes, inner, stop, on_output).await
     }
 
-    /// The same over what was put into the workspace already, by whoever holds it.
-    pub async fn run_over(
+    /// Runs a program behind it that reads these bytes, over what was put into the workspace already, by whoever holds it.
+    pub async fn run_fed(&self, input: &[u8], holes: &Holes, inner: Invocation, stop: &CancellationToken) -> Ended {
+        self.run_over(&Placeholders::default(), (None, input), holes, inner, stop, &|_| {}).await
+    }
+
+    async fn run_over(
         &self,
         placeholders: &Placeholders,
-        pace: Option<&Pace>,
+        (pace, input): (Option<&Pace>, &[u8]),
         holes: &Holes,
         inner: Invocation,
         stop: &CancellationToken,
@@ -70,8 +74,13 @@ impl Wall {
             let waiting = (self.kind() == WallKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
             let hear = |bytes: &[u8]| held.take(bytes);
-            let ended =
-                process::run_paced(pace, holes.limits.bounds(), Files::default(), outer.clone(), stop, &hear).await;
+            // Each start reads from the beginning.
+            let files = if input.is_empty() { Ok(Files::default()) } else { Files::reading(input) };
+            let files = match files {
+                Ok(files) => files,
+                Err(error) => return Ended::at_once(End::NotStarted(error.to_string()), Duration::ZERO),
+            };
+            let ended = process::run_paced(pace, holes.limits.bounds(), files, outer.clone(), stop, &hear).await;
             let may_be_again = !stop.is_cancelled() && ended.duration <= BUILDING;
             if may_be_again && self.met_something_gone(&ended, &outer) && builds.peek().is_some() {
                 continue; // the next wall is built, at some cost, only where it is needed

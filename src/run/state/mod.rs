@@ -105,9 +105,9 @@ impl State {
                 Self::BackingOff(backing_off)
             }
             Next::UseTools(turn) => Self::use_tools(turn, cx),
-            Next::RunHooks => {
+            Next::RunHooks(tools) => {
                 phase(cx, Phase::RunningHooks);
-                Self::RunningHooks(RunningHooks::start(cx))
+                Self::RunningHooks(RunningHooks::start(tools, cx))
             }
             Next::Answer(query) => {
                 phase(cx, Phase::AnsweringQuery);
@@ -213,7 +213,7 @@ impl State {
             Self::Planning(Planning { call })
             | Self::CallingModel(CallingModel { call, .. })
             | Self::Confirming(Confirming { call, .. })
-            | Self::RunningHooks(RunningHooks { call })
+            | Self::RunningHooks(RunningHooks { call, .. })
             | Self::AnsweringQuery(AnsweringQuery { call, .. })
             | Self::Compacting(Compacting { call, .. })
             | Self::Verifying(Verifying { call, .. })

@@ -3,6 +3,7 @@
 use super::executing::{BackingOff, ToolTurn};
 use super::reporting::Ended;
 use crate::id::CallId;
+use crate::run::done_tool::DoneTool;
 use crate::run::query::Query;
 use crate::verdict::{Reason, StopCause, Verdict};
 
@@ -21,8 +22,8 @@ pub(in crate::run) enum Next {
     BackOff(BackingOff),
     /// To the tools of a turn.
     UseTools(ToolTurn),
-    /// To the hooks that follow a turn.
-    RunHooks,
+    /// To the hooks that follow a turn, which had these calls.
+    RunHooks(Vec<DoneTool>),
     /// To a question asked in prose.
     Answer(Query),
     /// To this try of a compaction.

@@ -5,10 +5,12 @@ use crate::machine::walk::{
     unsummarised,
 };
 use crate::machine::world::nature;
-use fledge::chat::{Block, Delta, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
+use fledge::chat::{
+    Block, ChangeKind, Delta, FileChange, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage,
+};
 use fledge::id::{CallId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Action, AgentEvent, Charter, Event, Query};
+use fledge::run::{Action, AgentEvent, Charter, DoneTool, Event, Query};
 use fledge::verdict::Reason;
 use serde_json::json;
 
@@ -176,8 +178,17 @@ pub(super) fn the_next_call_starts_when_the_one_before_has_ended() {
 
 #[test]
 pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
-    let walk = using(&[("c1", "files-edit")]).answer(ran(ToolOutcome::ok("edited")));
-    walk.gives("RunningHooks", &[Action::RunHooks { call: CallId(4) }]);
+    let change = FileChange { path: "a.rs".into(), kind: ChangeKind::Modified, added: 1, removed: 1 };
+    let edited = ToolOutcome { change: Some(change), ..ToolOutcome::ok("edited") };
+    let walk = using(&[("c1", "files-edit"), ("c2", "rm-rf"), ("c3", "files-read")]).answer(ran(edited));
+    let walk = walk.gives("RunningTools", &[run_tool(4, "c3", "files-read")]).answer(ran(ToolOutcome::error("gone")));
+    let walk = walk.gives("RunningHooks", &[Action::RunHooks { call: CallId(5) }]);
+    let done = |name: &str, success, changed: &[&str]| DoneTool {
+        name: name.into(),
+        success,
+        changed: changed.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    assert_eq!(walk.run.done_tools(), [done("files-edit", true, &["a.rs"]), done("files-read", false, &[])]);
 }
 
 #[test]
@@ -247,7 +258,8 @@ pub(super) fn after_hooks_the_model_is_called() {
     assert_eq!(walk.run.checkpoint(), Some(&TreeId::empty()));
     let warned = |said: &str| AgentEvent::Warning(said.into());
     let kept = AgentEvent::Checkpoint { turn: 1, tree: TreeId::empty() };
-    for told in [warned("gen failed"), warned("fmt failed"), kept] {
+    let whole = AgentEvent::Hook { note: "fmt failed\nin a.rs".into() };
+    for told in [warned("gen failed"), warned("fmt failed"), whole, kept] {
         assert!(walk.told().contains(&told), "{told:?}: {:?}", walk.told());
     }
 }

@@ -4,6 +4,7 @@ use super::super::Next;
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::Context;
+use crate::run::done_tool::DoneTool;
 use crate::run::event::Event;
 use crate::run::loops::Opinion;
 use crate::run::prompt;
@@ -15,13 +16,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct RunningHooks {
     pub(in crate::run::state) call: CallId,
+    /// The calls of the turn that were run.
+    #[serde(default)]
+    pub(in crate::run) tools: Vec<DoneTool>,
 }
 
 impl RunningHooks {
-    pub(in crate::run::state) fn start(cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(tools: Vec<DoneTool>, cx: &mut Context) -> Self {
         let call = cx.call();
         cx.ask(Action::RunHooks { call });
-        Self { call }
+        Self { call, tools }
     }
 
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
@@ -30,6 +34,8 @@ impl RunningHooks {
                 reported.into_iter().for_each(|said| cx.warn(said));
                 for note in notes {
                     cx.warn(note.lines().next().unwrap_or_default().to_owned());
+                    cx.ledger.hook_said(&note);
+                    cx.tell(AgentEvent::Hook { note: note.clone() });
                     cx.transcript.say(note);
                 }
                 if let Some(tree) = checkpoint {

@@ -10,6 +10,7 @@ use crate::run::action::Action;
 use crate::run::charter::{ToolAccess, ToolRole, ToolRule};
 use crate::run::compaction::shortened;
 use crate::run::context::Context;
+use crate::run::done_tool::DoneTool;
 use crate::run::loops::Opinion;
 use crate::run::prompt;
 use crate::run::watch::AgentEvent;
@@ -143,6 +144,7 @@ impl ToolTurn {
         let malformed = |slot: &Slot| matches!(slot.stage, Stage::Done { malformed: true, .. });
         let nothing_understood = self.slots.iter().all(malformed);
         let Self { wrote, repetitive, looping, .. } = self;
+        let done = self.slots.iter().filter_map(Slot::done).collect();
         self.seal(cx);
         cx.streaks.malformed = if nothing_understood { cx.streaks.malformed + 1 } else { 0 };
         if cx.streaks.malformed >= MALFORMED_TURNS {
@@ -155,7 +157,7 @@ impl ToolTurn {
         if repetitive {
             cx.transcript.say(prompt::REPETITIVE.into());
         }
-        if wrote { Next::RunHooks } else { Next::CallModel }
+        if wrote { Next::RunHooks(done) } else { Next::CallModel }
     }
 
     /// Closes the turn in the conversation: every call has its result and is shown; those that never ended have one that
@@ -357,6 +359,13 @@ fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opini
 impl Slot {
     fn is_running(&self, call: CallId) -> bool {
         matches!(self.stage, Stage::Running { call: mine, .. } if mine == call)
+    }
+
+    /// What is said of it to what follows the turn; nothing of a call that was not run.
+    fn done(&self) -> Option<DoneTool> {
+        let Stage::Done { result, denied: false, change, .. } = &self.stage else { return None };
+        let changed = change.iter().map(|change| change.path.clone()).collect();
+        Some(DoneTool { name: self.tool.name.clone(), success: !result.is_error, changed })
     }
 
     /// Ends without an outcome of its own.

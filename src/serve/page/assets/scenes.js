@@ -124,6 +124,7 @@ export const EVENTS = {
   proved: (story, { proof }) => void (story.gating().proof = proof),
   resumed: SCENES.resumed,
   warning: (story, message, of) => SCENES.warning(story, { message }, of),
+  hook: (story, { note }, of) => SCENES.hooks(story, { notes: [note] }, of),
   finished: (story, data, of) => story.ended(data, of),
   recalled: SCENES.recalled,
   retry: SCENES.retry,

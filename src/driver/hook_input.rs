@@ -1,0 +1,125 @@
+//! What a hook is told of the turn that it follows: a JSON object on its standard input, and the same in short in variables.
+
+use crate::id::{RunId, TreeId};
+use crate::run::DoneTool;
+use serde::Serialize;
+
+/// The version of the form of what hooks read.
+const HOOK_SCHEMA_VERSION: u32 = 1;
+/// Bytes of the paths in a variable: a program cannot be started with far longer ones.
+const IN_A_VARIABLE: usize = 32 * 1024;
+
+/// What a hook reads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct HookInput {
+    schema_version: u32,
+    run: RunId,
+    /// The number of the model's turn, from 1.
+    turn: u64,
+    /// The calls of the turn that were run, in their order.
+    tools: Vec<DoneTool>,
+    /// The paths in which the two trees differ, sorted; where one of them is not known, those that the calls say.
+    changed: Vec<String>,
+    tree: Trees,
+}
+
+/// The files before the turn and after its last call, as trees of git; `None` where that is not known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Trees {
+    pub(super) before: Option<TreeId>,
+    pub(super) after: Option<TreeId>,
+}
+
+impl HookInput {
+    /// What there is to tell; `changed` is what differs between the trees, where that is known.
+    pub(super) fn new(run: RunId, turn: u64, tools: Vec<DoneTool>, changed: Option<Vec<String>>, tree: Trees) -> Self {
+        let mut changed =
+            changed.unwrap_or_else(|| tools.iter().flat_map(|tool| tool.changed.iter().cloned()).collect());
+        changed.sort();
+        changed.dedup();
+        Self { schema_version: HOOK_SCHEMA_VERSION, run, turn, tools, changed, tree }
+    }
+
+    /// The JSON object, with a line end behind it.
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// The variables, by name. Paths are one a line, and no more of them than fit.
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let mut changed = String::new();
+        for path in self.changed.iter().filter(|path| !path.contains(['\n', '\0'])) {
+            if changed.len() + path.len() >= IN_A_VARIABLE {
+                break;
+            }
+            changed.push_str(path);
+            changed.push('\n');
+        }
+        let tree = |tree: &Option<TreeId>| tree.as_ref().map(ToString::to_string);
+        let all = [
+            ("FLEDGE_RUN", Some(self.run.to_string())),
+            ("FLEDGE_TURN", Some(self.turn.to_string())),
+            ("FLEDGE_TOOLS", Some(tools.join(" "))),
+            ("FLEDGE_CHANGED", Some(changed)),
+            ("FLEDGE_TREE_BEFORE", tree(&self.tree.before)),
+            ("FLEDGE_TREE_AFTER", tree(&self.tree.after)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn told(changed: Option<Vec<String>>) -> HookInput {
+        let tool = |name: &str, success, changed: &[&str]| DoneTool {
+            name: name.into(),
+            success,
+            changed: changed.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let tools = vec![
+            tool("files-write", true, &["b"]),
+            tool("shell-exec", false, &[]),
+            tool("files-edit", true, &["a", "b"]),
+        ];
+        HookInput::new(RunId::new("r"), 3, tools, changed, Trees { before: None, after: Some(TreeId::empty()) })
+    }
+
+    #[test]
+    fn a_hook_reads_the_turn_its_calls_and_what_they_changed() {
+        let read: Value = serde_json::from_slice(&told(None).to_json()).unwrap();
+        let wanted = json!({
+            "schema_version": 1,
+            "run": "r",
+            "turn": 3,
+            "tools": [
+                { "name": "files-write", "success": true, "changed": ["b"] },
+                { "name": "shell-exec", "success": false, "changed": [] },
+                { "name": "files-edit", "success": true, "changed": ["a", "b"] },
+            ],
+            "changed": ["a", "b"],
+            "tree": { "before": null, "after": TreeId::empty() },
+        });
+        assert_eq!(read, wanted);
+    }
+
+    #[test]
+    fn variables_hold_as_many_paths_as_fit_and_nothing_that_is_not_known() {
+        let long = |number: usize| format!("{number:05}-{}", "x".repeat(1000));
+        let paths: Vec<String> = (0..100).map(long).chain(["two\nlines".into()]).collect();
+        let variables = told(Some(paths.clone())).variables();
+        let of = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        assert_eq!(
+            [of("FLEDGE_RUN"), of("FLEDGE_TURN"), of("FLEDGE_TOOLS"), of("FLEDGE_TREE_BEFORE")],
+            [Some("r"), Some("3"), Some("files-write shell-exec files-edit"), None]
+        );
+        let lines: Vec<&str> = of("FLEDGE_CHANGED").unwrap().lines().collect();
+        assert_eq!(lines, paths[..lines.len()].iter().map(String::as_str).collect::<Vec<_>>());
+        assert!((20..40).contains(&lines.len()), "{}", lines.len());
+    }
+}
