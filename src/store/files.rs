@@ -8,7 +8,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use walkdir::WalkDir;
 
 /// How the name of a temporary file begins and ends.
 const TEMPORARY: (&str, &str) = (".fledge-", ".tmp");
@@ -207,10 +206,13 @@ pub fn clear(folder: &Path) -> io::Result<()> {
     if gone(fs::remove_dir_all(folder)).is_ok() {
         return Ok(());
     }
-    for entry in
-        WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir())
-    {
-        let _removing_will_say = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
+    let mut ahead = vec![folder.to_owned()];
+    while let Some(folder) = ahead.pop() {
+        let _removing_will_say = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        ahead.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
     }
     gone(fs::remove_dir_all(folder))
 }

@@ -274,15 +274,15 @@ fn who_only_looks_makes_nothing_and_finds_every_project() {
     let state = home.path().join("state");
     assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_none());
     assert!(Store::all(&state).unwrap().is_empty() && !state.exists());
-    for project in ["/a/app", "/b/app"] {
-        end(&Store::open(&state, Path::new(project)).unwrap(), project, 0, 1);
+    for (project, run) in [("/a/app", "0198-aa"), ("/b/app", "0198-ab")] {
+        end(&Store::open(&state, Path::new(project)).unwrap(), run, 0, 1);
     }
     fs::create_dir(state.join("else")).unwrap();
     let stores: Vec<Store> = Store::all(&state).unwrap().into_iter().map(Result::unwrap).collect();
     let mut found: Vec<String> =
         stores.iter().map(|store| ids(&store.runs(&Filter::default()).unwrap()).join(" ")).collect();
     found.sort();
-    assert_eq!(found, ["/a/app", "/b/app"]);
+    assert_eq!(found, ["0198-aa", "0198-ab"]);
     assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_some());
 }
 

@@ -203,7 +203,7 @@ fn whatever_a_memory_says_it_is_data_in_one_block_that_it_cannot_close() {
 
 #[test]
 fn what_is_recalled_keeps_to_its_budget_and_any_task_is_a_query() {
-    let facts: Vec<String> = (0..9).map(|number| format!("parser fact {number}: {}", "words ".repeat(150))).collect();
+    let facts: Vec<String> = (0..9).map(|number| format!("parser fact {number}: {}", "words ".repeat(75))).collect();
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = remembering(&facts.iter().map(String::as_str).collect::<Vec<_>>()).again(&["run", "-", "--quiet"]);
     let task =
@@ -234,7 +234,7 @@ fn of_many_runs_of_a_task_one_note_is_recalled_behind_what_the_user_keeps() {
     let mut run = remembering(&["The parser of dates is in src/dates.rs, and nowhere else at all, which is odd."]);
     for _ in 0..3 {
         run = run.again(&["run", "task.md", "--no-verify", "--json"]).anthropic(&model).run();
-        run.must_be(0, "skipped");
+        run.must_exit(0);
     }
     let sent = first(&model, 2);
     let places = ["> The parser of dates is in", "> Task: task: Repair the parser of dates."];
