@@ -24,15 +24,16 @@ fn main() {
     let common = "task outcome verified done files changed repaired parser tests pass now";
     let long: String = (0..20_000).map(|number| format!("{} part{} ", text(number), number % 500)).collect();
     for (name, query) in [("a task", rare), ("words of every memory", common), ("a task of a megabyte", &long)] {
-        measure(name, || store.recall(query, 0, 16).unwrap());
+        measure(name, || store.recall(query, 0).unwrap());
     }
     measure("a task, with opening the store", || {
-        Store::existing(home.path(), Path::new("/a/app")).unwrap().unwrap().recall(rare, 0, 16).unwrap()
+        Store::existing(home.path(), Path::new("/a/app")).unwrap().unwrap().recall(rare, 0).unwrap()
     });
 }
 
 fn memory(number: u32) -> Memory {
-    Memory::of_run(RunId::new(format!("run-{number}")), text(number), i64::from(number))
+    let (task, run) = (format!("task-{number}"), RunId::new(format!("run-{number}")));
+    Memory::of_task(&task, "verified", run, text(number), i64::from(number))
 }
 
 /// What a run leaves: some words that all have, some that some have, few that one has.

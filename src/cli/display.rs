@@ -6,12 +6,9 @@ use super::live::{self, Live};
 use super::paint::{self, Tone};
 use super::signals::STOPPING;
 use super::steps::{self, Line, Story, Told};
-use crate::chat::{Detail, money};
-use crate::driver::Briefing;
-use crate::limits::Limits;
-use crate::report::{self, Fact, count, seconds};
+use crate::chat::Detail;
+use crate::report::{self, Fact, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
-use crate::task::Task;
 use crate::verdict::{Reason, StepProgress, as_judged};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -337,39 +334,6 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
 /// A line of a summary.
 pub(super) fn fact(fact: &Fact) -> Line {
     vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
-}
-
-/// The plan of a dry run, as text.
-pub(super) fn plan(task: &Task, briefing: &Briefing) -> String {
-    let mut text = format!("# {}\n\n## System prompt\n\n{}\n", task.title, briefing.plan.system);
-    for message in &briefing.plan.messages {
-        text.push_str(&format!("\n## First message\n\n{}\n", crate::chat::text_of(&message.content)));
-    }
-    text.push_str("\n## Tools\n\n");
-    for tool in briefing.plan.tools.iter() {
-        text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
-    }
-    text.push_str("\n## Gate\n\n");
-    for lane in &briefing.gate.lanes {
-        for step in &lane.steps {
-            text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
-        }
-    }
-    text.push_str("\n## Limits\n\n");
-    let (budget, defaults) = (&task.budget, Limits::default());
-    for (name, limit) in [
-        ("retries", count(task.max_retries.into())),
-        ("turns", count(budget.turns.unwrap_or(defaults.turns))),
-        ("tokens", budget.tokens.map_or("unlimited".into(), count)),
-        ("usd", budget.usd_micros.map_or("unlimited".into(), money)),
-        ("time", seconds(budget.time_ms.unwrap_or(defaults.time_ms))),
-    ] {
-        text.push_str(&format!("- {name}: {limit}\n"));
-    }
-    for note in &briefing.plan.notes {
-        text.push_str(&format!("\nwarning: {note}\n"));
-    }
-    text
 }
 
 /// What came of a tool call, in a few words.

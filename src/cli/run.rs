@@ -12,13 +12,15 @@ use super::results::Results;
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
+use crate::chat::money;
 use crate::config::Environment;
 use crate::driver::{
-    PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, prepare, terms,
+    Briefing, PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, prepare, terms,
 };
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
+use crate::report::{count, seconds};
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
 use crate::tool::Late;
@@ -290,7 +292,40 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     if options.voice.json {
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
-        print_data(paint::harmless(&super::display::plan(task, &briefing)).trim_end()).map_err(no_output)?;
+        print_data(paint::harmless(&page(task, &briefing)).trim_end()).map_err(no_output)?;
     }
     Ok(0)
+}
+
+/// The plan of a dry run, as text.
+fn page(task: &Task, briefing: &Briefing) -> String {
+    let mut text = format!("# {}\n\n## System prompt\n\n{}\n", task.title, briefing.plan.system);
+    for message in &briefing.plan.messages {
+        text.push_str(&format!("\n## First message\n\n{}\n", crate::chat::text_of(&message.content)));
+    }
+    text.push_str("\n## Tools\n\n");
+    for tool in briefing.plan.tools.iter() {
+        text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
+    }
+    text.push_str("\n## Gate\n\n");
+    for lane in &briefing.gate.lanes {
+        for step in &lane.steps {
+            text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
+        }
+    }
+    text.push_str("\n## Limits\n\n");
+    let (budget, defaults) = (&task.budget, Limits::default());
+    for (name, limit) in [
+        ("retries", count(task.max_retries.into())),
+        ("turns", count(budget.turns.unwrap_or(defaults.turns))),
+        ("tokens", budget.tokens.map_or("unlimited".into(), count)),
+        ("usd", budget.usd_micros.map_or("unlimited".into(), money)),
+        ("time", seconds(budget.time_ms.unwrap_or(defaults.time_ms))),
+    ] {
+        text.push_str(&format!("- {name}: {limit}\n"));
+    }
+    for note in &briefing.plan.notes {
+        text.push_str(&format!("\nwarning: {note}\n"));
+    }
+    text
 }

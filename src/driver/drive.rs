@@ -318,8 +318,7 @@ impl<'a> Drive<'a> {
         actions
     }
 
-    /// Does what the machine asked for, in its order. What it tells is told at once: nothing comes between the record of an event and what
-    /// is told of it, so that the journal alone says which numbers that has.
+    /// Does what the machine asked for, in its order. What it tells comes first: the journal alone says which numbers that has.
     pub(super) async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
         let (told, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
@@ -327,8 +326,7 @@ impl<'a> Drive<'a> {
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
             match action {
-                // The loop ends before it is waited for.
-                action if wants_rest && costs(&action) => self.unsent.extend(action.call()),
+                action if wants_rest && costs(&action) => self.unsent.extend(action.call()), // the loop ends first
                 action => self.act(action).await,
             }
         }
