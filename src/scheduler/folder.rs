@@ -1,6 +1,7 @@
 //! The folder of tasks, watched: a task that is due at once would pass without a word if it were only looked for once a minute.
 
 use super::tasks::FOLDER;
+#[cfg(feature = "cli")]
 use crate::watch::Watch;
 use std::future::pending;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,22 @@ use tokio::time::sleep;
 
 /// How often it is looked whether the folder is there by now.
 const POLL: Duration = Duration::from_secs(2);
+
+/// What the library has without the features of the program: nothing is watched, and the tasks are looked for once a minute.
+#[cfg(not(feature = "cli"))]
+#[derive(Debug)]
+enum Watch {}
+
+#[cfg(not(feature = "cli"))]
+impl Watch {
+    async fn start(_: &Path, _: Vec<PathBuf>) -> Result<Self, ()> {
+        Err(())
+    }
+
+    async fn changed(&mut self) -> Result<(), ()> {
+        pending().await
+    }
+}
 
 /// The folder of tasks of a workspace, which may be there or not.
 #[derive(Debug)]
