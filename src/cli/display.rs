@@ -189,7 +189,10 @@ impl Display {
             Phase::Confirming => "waiting for an answer".into(),
             Phase::Dispatching => "a sub-agent works".into(),
             Phase::RunningHooks => "finishing the turn".into(),
-            Phase::AnsweringQuery => "looking something up".into(),
+            Phase::AnsweringQuery => {
+                self.clear(); // the next answer begins a line of its own
+                "looking something up".into()
+            }
             Phase::Compacting => "shortening the conversation".into(),
             Phase::JudgingBase => {
                 let what = "waiting for the checks of the base";

@@ -45,7 +45,7 @@ const NAMED: usize = 20;
 const LONGEST: usize = 1024 * 1024;
 
 /// How far the hooks of one turn have come, for who takes the run up.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Progress {
     call: CallId,
     /// The files before the first of them.
@@ -170,7 +170,10 @@ impl After {
     }
 
     fn write_down(&self, progress: &Progress) -> Result<(), String> {
-        let text = serde_json::to_vec(progress).map_err(|error| error.to_string())?;
+        let secrets = &self.hands.settings.secrets;
+        let hide = |note: &String| secrets.hidden(note).unwrap_or_else(|| note.clone());
+        let progress = Progress { notes: progress.notes.iter().map(hide).collect(), ..progress.clone() };
+        let text = serde_json::to_vec(&progress).map_err(|error| error.to_string())?;
         write_whole(&self.path(), &text).map_err(|error| chain(&error))
     }
 

@@ -36,7 +36,7 @@ pub enum Reason {
     BudgetMoney,
     /// The time limit was reached.
     BudgetTime,
-    /// The model made the same calls again and again.
+    /// The model made the same calls, or the same changes, again and again.
     LoopDetected,
     /// The gate could not run.
     GateErrored,
@@ -117,9 +117,7 @@ impl Reason {
             Self::BudgetTokens => row("budget_tokens", "budget_exceeded", 4, "the token limit was reached"),
             Self::BudgetMoney => row("budget_money", "budget_exceeded", 4, "the money limit was reached"),
             Self::BudgetTime => row("budget_time", "budget_exceeded", 4, "the time limit was reached"),
-            Self::LoopDetected => {
-                row("loop_detected", "loop_detected", 4, "the model made the same calls again and again")
-            }
+            Self::LoopDetected => row("loop_detected", "loop_detected", 4, "the model went round in a loop"),
             Self::GateErrored => row("gate_errored", "error", 5, "the gate could not run"),
             Self::NotDelivered => {
                 row("not_delivered", "model_stop", 5, "the work is verified, but could not be committed")

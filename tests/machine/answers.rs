@@ -172,3 +172,12 @@ fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
     assert_eq!(told, [4]);
     walk.ends_as(Reason::LoopDetected);
 }
+
+#[test]
+fn a_question_is_answered_only_where_the_answer_can_still_be_read() {
+    let label = |turns| {
+        let charter = Charter { limits: Limits { turns, ..Limits::default() }, ..charter() };
+        Walk::calling(charter).answer(done("I need to read src/main.rs.")).run.label()
+    };
+    assert_eq!((label(2), label(1)), ("AnsweringQuery", "Verifying"));
+}

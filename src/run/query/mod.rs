@@ -55,7 +55,7 @@ const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|th
 /// What someone does who reads.
 const READS: &str = r"(?:(?:read|re-read|reread|see|look at|look into|look inside|look through|check|check out|view|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look at|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
 /// To ask someone for something.
-const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|print|tell|post|upload|open|display)|show|tell|give)(?: me| us)?(?: with)? ";
+const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|tell|upload)|show|tell|give)(?: me| us)?(?: with)? ";
 /// To ask someone to put something where the speaker sees it.
 const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
 /// What may stand before a path.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FILES: [(&str, &str); 112] = [
+const FILES: [(&str, &str); 109] = [
     ("I need to read src/main.rs", "src/main.rs"),
     ("The bug must be in there. I need to see the file `src/lib.rs`.", "src/lib.rs"),
     ("First, some thoughts.\n\nCould you show me the contents of \"Cargo.toml\"?", "Cargo.toml"),
@@ -112,15 +112,12 @@ const FILES: [(&str, &str); 112] = [
     ("Please share src/a.rs. Once I have it, I will write the test.", "src/a.rs"),
     ("Could you show me src/a.rs? This would help me find the cause.", "src/a.rs"),
     ("Can you please paste the code of `src/a.rs` here?", "src/a.rs"),
-    ("Please open src/a.rs.", "src/a.rs"),
-    ("Would you please display src/a.rs?", "src/a.rs"),
     ("Give me src/a.rs.", "src/a.rs"),
     ("Give me the full text of src/a.rs, please.", "src/a.rs"),
-    ("Please post your tsconfig.json.", "tsconfig.json"),
     ("Let us look at .github/dependabot.yml.", ".github/dependabot.yml"),
 ];
 
-const VARIABLES: [(&str, Option<&str>); 39] = [
+const VARIABLES: [(&str, Option<&str>); 38] = [
     ("Which variables are set?", None),
     ("Which environment variables are set?", None),
     ("What environment variables are available here?", None),
@@ -146,7 +143,6 @@ const VARIABLES: [(&str, Option<&str>); 39] = [
     ("Let me check the environment first.", None),
     ("We should look at the environment.", None),
     ("Can you show me the environment?", None),
-    ("Please print the env.", None),
     ("I need to see what is in the environment.", None),
     ("I need to list the environment variables.", None),
     ("Let me see the contents of the environment.", None),
@@ -162,7 +158,7 @@ const VARIABLES: [(&str, Option<&str>); 39] = [
     ("Let me look at the environment variable VIRTUAL_ENV.", Some("VIRTUAL_ENV")),
 ];
 
-const NEITHER: [&str; 137] = [
+const NEITHER: [&str; 141] = [
     "",
     "Done.",
     "Done. I fixed src/main.rs.",
@@ -293,6 +289,10 @@ const NEITHER: [&str; 137] = [
     "Tell me what you think.",
     "Could you give me feedback?",
     "Please give it a try.",
+    "f says ok now. Please open index.html to see the result.",
+    "Please open index.html. It shows the new page.",
+    "Please display README first.",
+    "Please print docs/guide.pdf.",
     // A small model, asked for what it would look at first:
     "Check the day number of the month in the date string.",
     "Which file do you want to see to fix the failing test in tests/test_cart.py?",

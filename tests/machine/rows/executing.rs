@@ -278,7 +278,7 @@ pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is
             told.push(turn);
         }
         if walk.run.label() != "CallingModel" {
-            assert_eq!((turn, told), (7, vec![3]));
+            assert_eq!((turn, told), (8, vec![4]));
             return walk.ends_as(Reason::LoopDetected);
         }
     }

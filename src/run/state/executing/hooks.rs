@@ -46,7 +46,10 @@ impl RunningHooks {
                         Opinion::Fine => {}
                         Opinion::Repetitive => cx.transcript.say(prompt::TO_AND_FRO.into()),
                         Opinion::Loop => {
-                            return Some(Next::end(Reason::LoopDetected, "the model changed the files to and fro"));
+                            return Some(Next::end(
+                                Reason::LoopDetected,
+                                "the model changed the files to and fro, again and again",
+                            ));
                         }
                     }
                 }

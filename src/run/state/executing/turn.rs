@@ -152,7 +152,7 @@ impl ToolTurn {
             return Next::end(Reason::ModelProtocol, message);
         }
         if looping {
-            return Next::end(Reason::LoopDetected, Reason::LoopDetected.row().meaning);
+            return Next::end(Reason::LoopDetected, "the model made the same calls again and again");
         }
         if repetitive {
             cx.transcript.say(prompt::REPETITIVE.into());
