@@ -35,8 +35,6 @@ use super::{End, Ended, Invocation};
 use crate::process;
 use bubblewrap::{Bubblewrap, Sockets};
 use serde::{Deserialize, Serialize};
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -173,17 +171,11 @@ impl Wall {
         if made().is_err() {
             return false;
         }
-        let layer = Layer { lower: lower.clone(), between: Vec::new(), over: over.clone(), at: lower.clone() };
+        let layer = Layer { lower: lower.clone(), between: Vec::new(), over, at: lower.clone() };
         let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
         let Ok(view) = View::open(helper, &mounts).await else { return false };
         let seen = view.seen(&lower);
-        let has_layers = !seen.join("hidden").exists()
-            && std::fs::write(seen.join("new"), []).is_ok()
-            && !lower.join("new").exists();
-        drop(view);
-        // The kernel closes its own folder to everyone but root: only once it is open, an ordinary user can remove it.
-        let _else_removing_fails = std::fs::set_permissions(over.join("work/work"), Permissions::from_mode(0o700));
-        has_layers
+        !seen.join("hidden").exists() && std::fs::write(seen.join("new"), []).is_ok() && !lower.join("new").exists()
     }
 
     /// The program that does its part from within. Whoever can change it can open the wall.

@@ -174,6 +174,7 @@ impl View {
     /// The reason.
     #[cfg(target_os = "linux")]
     pub async fn add(&self, mounts: &Mounts) -> Result<(), String> {
+        use std::os::unix::fs::PermissionsExt;
         use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
         for layer in &mounts.layers {
             for part in ["upper", "work"] {
@@ -195,6 +196,11 @@ impl View {
         let heard = tokio::time::timeout(patience, answer.read_line(&mut line)).await;
         heard.map_err(|_| "mounting takes too long".to_owned())?.map_err(text)?;
         if written.is_ok() && line.trim_end() == READY {
+            for layer in &mounts.layers {
+                // The kernel closes its own folder to everyone but root: only once it is open, an ordinary user can remove it.
+                let own = layer.over.join("work/work");
+                let _else_removing_fails = std::fs::set_permissions(own, PermissionsExt::from_mode(0o700));
+            }
             return Ok(());
         }
         let mut why = String::new();
