@@ -14,7 +14,7 @@ pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settin
     config::load(environment, workspace)
 }
 
-/// The same for what asks no model: what a project's file may not say is left out, and said.
+/// Reads all layers for a command that asks no model. Leaves out what a project may not say, and prints a note for each.
 ///
 /// # Errors
 /// As those of [`config::load_without_models`].

@@ -129,7 +129,7 @@ pub(super) fn log(text: &str) {
     live::above(&read_by_runner(text));
 }
 
-/// Where the log of this program goes. Its lines never continue what a model is saying.
+/// Writes the log of this program. A line of the log never continues a line of the model.
 #[derive(Debug)]
 pub(super) struct LogWriter;
 

@@ -66,8 +66,8 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     if refused.is_empty() { Ok(layer) } else { Err(ConfigFault::Invalid { file: name.into(), problems: refused }) }
 }
 
-/// The same, without what is not for the owner of the file to say: gives that as well. Where there is any, the layer has nothing that only the
-/// operator may say.
+/// Reads a configuration file without what its owner may not say, and returns that as well. If there is any, the layer has no models, hooks,
+/// servers or trusted folders.
 pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Result<(Layer, Problems), ConfigFault> {
     let fault = |problems: Problems| {
         let problems = problems.seen_in_private(text); // keys of models are at home in such a file

@@ -175,8 +175,8 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
     load_seen(environment, workspace, None, &mut |_, _| {})
 }
 
-/// The same for what asks no model and starts no agent. The models of a project's files are left out, and so is what such a file may not say:
-/// gives that as notes.
+/// Reads all layers for a command that asks no model and starts no agent. Leaves out the models of a project's files, and what a project may
+/// not say. Returns a note for each of the latter.
 ///
 /// # Errors
 /// As those of [`load`].

@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) run: Run,
+    /// The smallest number that the first piece can have of the answer or the gate that is under way.
+    pieces_from: u64,
     /// The moment of the newest record.
     pub(super) at: Moment,
     /// What the machine asked for after the newest event.
@@ -96,7 +98,9 @@ impl Folded {
             self.seq = next_life(self.seq);
             // Whoever takes it up tells this again, and where the run is.
             let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
-            return Ok(told.into_iter().map(|event| self.say(event)).collect());
+            let said = told.into_iter().map(|event| self.say(event)).collect();
+            self.begin_pieces(self.seq + 1);
+            return Ok(said);
         }
         let (event, beside) = record::from_json(&record.data)?;
         let mut said = self.say_whole(&event, beside.told.unwrap_or(0));
@@ -110,6 +114,7 @@ impl Folded {
         let actions = self.run.handle(Moment(record.at_ms), event);
         self.asked = Some(Asked::of(&actions));
         self.newest = (record.seq, record.kind.clone());
+        let begins = actions.iter().any(|action| matches!(action, Action::CallModel { .. } | Action::RunGate { .. }));
         for action in actions {
             match (action.call(), action) {
                 // The tree that passed is kept, and it is that which is delivered, whatever has become of the workspace.
@@ -133,7 +138,16 @@ impl Folded {
                 (None, _) => {}
             }
         }
+        if begins {
+            self.pieces_from = self.seq + 1;
+        }
         Ok(said)
+    }
+
+    /// What the run and its sub-agents say in pieces from now on has numbers from this one on.
+    fn begin_pieces(&mut self, number: u64) {
+        self.pieces_from = number;
+        self.children.values_mut().for_each(|child| child.begin_pieces(number));
     }
 
     fn say(&mut self, event: AgentEvent) -> Said {
@@ -143,7 +157,7 @@ impl Folded {
 
     /// Says whole what was told in pieces up to number `told`, with the last numbers of the pieces.
     fn say_whole(&mut self, event: &Event, told: u64) -> Vec<Said> {
-        let (whole, first) = (whole(self.run.state(), event), self.seq + 1);
+        let (whole, first) = (whole(self.run.state(), event), self.pieces_from.clamp(1, self.seq + 1));
         self.seq = told.max(self.seq + whole.len() as u64);
         let numbers = self.seq + 1 - whole.len() as u64..;
         whole.into_iter().zip(numbers).map(|(event, seq)| Said { seq, from: Some(first), of: None, event }).collect()

@@ -95,6 +95,15 @@ async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_t
     assert_eq!(said(&all), said(&heard));
     assert_eq!(said(&all).len(), 10, "{:?}", said(&all));
     assert!(all.is_sorted_by(|a, b| a.seq < b.seq), "{all:#?}");
+    let is_piece = |record: &&EventRecord| {
+        matches!(record.event, AgentEvent::Text(_) | AgentEvent::Thinking(_) | AgentEvent::ToolCall { .. })
+    };
+    for piece in heard.iter().filter(is_piece) {
+        let covers = |whole: &EventRecord| {
+            whole.of == piece.of && whole.from.is_some_and(|from| (from..=whole.seq).contains(&piece.seq))
+        };
+        assert!(all.iter().any(covers), "{piece:?} is in none of {all:#?}");
+    }
     // Who has heard everything up to a number finds only what is behind it, and nothing is left out.
     for EventRecord { seq, .. } in &heard {
         let rest: Vec<EventRecord> = all.iter().filter(|record| record.seq > *seq).cloned().collect();

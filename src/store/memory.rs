@@ -84,14 +84,14 @@ pub enum Forget<'a> {
 }
 
 impl Store {
-    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it; what has expired by then goes. A note of how
+    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it, and stays a person's; what has expired by then goes. A note of how
     /// a run ended replaces those of the same run, and becomes the newest memory.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
         let sql = "INSERT INTO memory (id, text, run, created_at, expires_at, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-             ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = excluded.run, created_at = excluded.created_at, \
+             ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = iif(memory.run IS NULL, NULL, excluded.run), created_at = excluded.created_at, \
              expires_at = max(expires_at, excluded.expires_at)"; // null, which is never, is the largest
         let older = "DELETE FROM memory WHERE task IS NOT NULL AND (id = ?1 OR run = ?2)";
         let Memory { id, text, run, task, created_at_ms, expires_at_ms } = memory;

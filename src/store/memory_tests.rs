@@ -95,6 +95,16 @@ fn memories_of_people_come_first_however_many_notes_have_the_same_words() {
 }
 
 #[test]
+fn what_a_person_keeps_stays_theirs_when_a_model_keeps_the_same() {
+    let home = crate::test_support::temp_dir();
+    let store = open(home.path());
+    store.remember(&fact("the sky is grey", 1)).unwrap();
+    store.remember(&Memory::fact("the sky is grey".into(), Some(RunId::new("r")), 2)).unwrap();
+    let runs: Vec<Option<RunId>> = store.memories().unwrap().into_iter().map(|memory| memory.run).collect();
+    assert_eq!(runs, [None]);
+}
+
+#[test]
 fn what_has_expired_is_not_recalled_and_goes_with_the_next_one_that_is_kept() {
     let home = crate::test_support::temp_dir();
     let store = open(home.path());

@@ -239,6 +239,7 @@ fn checkin(place: &Place, arguments: &CheckinArguments) -> Result<u8, Failure> {
 
 fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
     let (store, row) = place.find(&arguments.slug)?;
+    let asked = arguments.who.webhook.clone();
     let (how, secret) = match (arguments.who.webhook, arguments.who.command) {
         (Some(url), _) => {
             let read = |path: PathBuf| {
@@ -255,6 +256,9 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
     let replaced = match OnChange::of(&row.on_change).ok().flatten() {
         Some(OnChange::Command(command)) if how != row.on_change => {
             format!(", instead of the program `{}`", command.join(" "))
+        }
+        Some(OnChange::Webhook { url, .. }) if how != row.on_change && asked.as_ref() == Some(&url) => {
+            ", with a new secret in the place of the old one".to_owned()
         }
         Some(OnChange::Webhook { url, .. }) if how != row.on_change => {
             // The rest of an address may be a secret.

@@ -19,7 +19,7 @@ const PROJECT: usize = 12;
 #[command(
     after_help = "Examples:\n  fledge runs list\n  fledge runs list --failed --limit 5\n  fledge runs list --all-projects --json"
 )]
-#[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "running"])))]
+#[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "lost", "running"])))]
 pub(in crate::cli) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
@@ -36,6 +36,9 @@ pub(in crate::cli) struct ListArguments {
     /// Only runs that did not end and that nobody drives
     #[arg(long)]
     interrupted: bool,
+    /// Only runs of machines that have fallen silent
+    #[arg(long)]
+    lost: bool,
     /// Only runs that are under way
     #[arg(long)]
     running: bool,
@@ -50,6 +53,7 @@ impl ListArguments {
             (self.failed, Only::Failed),
             (self.verified, Only::Verified),
             (self.interrupted, Only::Interrupted),
+            (self.lost, Only::Lost),
             (self.running, Only::Running),
         ];
         let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));

@@ -37,7 +37,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         Operation::get("/v1/runs", "Lists runs, the newest first; those that wait are among them")
             .query("limit", "At most so many: 1 to 500, usually 50")
             .query("before", "Those behind: what `next` said, or the id of a run")
-            .query("state", "queued, running, interrupted or ended")
+            .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
             .query("q", "Only those with this text in their title")
             .answers_any(200, "`runs`, and `next` where there are more"),

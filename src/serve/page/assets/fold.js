@@ -5,6 +5,8 @@ import { EVENTS, SCENES } from "./scenes.js";
 import { reasonWords } from "./words.js";
 
 const MOST_LINES = 200;
+/** What comes in pieces while a run goes on, and whole from its journal. */
+const PIECES = new Set(["text", "thinking", "tool_call", "lane_step"]);
 
 export class Story {
   constructor(startedAt) {
@@ -17,7 +19,7 @@ export class Story {
     this.said = null; // the newest thing worth saying aloud
     this.open = new Map(); // the newest turn of the run ("") and of each sub-agent
     this.turns = new Map(); // how many turns of each are over
-    this.last = 0; // the number of the newest event that was heard as it happened
+    this.last = new Map(); // the number of the newest piece of each agent that was heard as it happened
     this.gate = null;
     this.tampered = false;
     this.attempts = 0; // that the gate has ruled on
@@ -101,8 +103,9 @@ export class Story {
    * the scenes fill in the rest.
    */
   event({ of, at, type, data, seq, from }) {
-    if (from !== undefined && this.last >= from) return;
-    if (from === undefined) this.last = seq;
+    const agent = of ?? "";
+    if (from !== undefined && this.last.get(agent) >= from) return;
+    if (from === undefined && PIECES.has(type)) this.last.set(agent, seq);
     EVENTS[type]?.(this, data, of ?? null, Date.parse(at) - this.began);
   }
 

@@ -23,9 +23,12 @@ export function run(main, id) {
   const stop = listen((news) => {
     if (news.type === "reset" || news.data?.id === page.id || news.data?.run === page.id) page.refresh();
   });
+  // No news say that a machine has fallen silent.
+  const clockwork = setInterval(() => page.run?.machine && page.run.state !== "ended" && page.refresh(), 30_000);
   return () => {
     page.close();
     stop();
+    clearInterval(clockwork);
     document.removeEventListener("visibilitychange", seen);
   };
 }

@@ -31,7 +31,7 @@ export function runs(main, given) {
   const clockwork = setInterval(() => {
     page.rows.forEach((row) => row.age());
     // No news say that a machine has fallen silent.
-    if ([...page.rows.values()].some(({ run }) => run.machine && run.state === "running")) page.refresh();
+    if ([...page.rows.values()].some(({ run }) => run.machine && ["running", "lost"].includes(run.state))) page.refresh();
   }, 30_000);
   const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });
   // Begun anew with every part: an end that is in sight again before it was seen to leave would not be told.
