@@ -222,7 +222,7 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
-    /// Whether the server left out the end that its protocol demands: the answer counts because it is complete without it.
+    /// True if the server left out the end that its protocol demands. The answer counts because it is complete without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_end: bool,
 }

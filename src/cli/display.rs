@@ -259,7 +259,7 @@ impl Display {
         self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
     }
 
-    /// What a hook has printed; a warning with the first line of the note was shown before it.
+    /// Shows what a hook has printed. The warning before it has shown the first line of the note.
     fn hook(&mut self, note: &str) {
         self.clear();
         let printed = note.lines().skip(1).filter(|line| !line.trim().is_empty());

@@ -1,5 +1,5 @@
-//! Lines for a reader of standard output who may be slow. No line is lost and nobody waits for the reader: what it has not taken is
-//! held in memory and, beyond some megabytes, in a file without a name.
+//! Keeps lines for a slow reader of standard output. It loses no line, and the run does not wait for the reader. Lines that the reader has
+//! not taken are in memory and, beyond some megabytes, in a file without a name.
 
 use super::print_bytes;
 use std::fs::File;
@@ -26,17 +26,17 @@ struct Shared {
     idle: Notify,
 }
 
-/// What waits. What is in the file came after what is in memory.
+/// Lines that wait for the reader. Those in the file are newer than those in memory.
 #[derive(Debug, Default)]
 struct Waiting {
     memory: Vec<u8>,
     file: Option<File>,
-    /// How far the file was printed, and how far it was written.
+    /// Bytes of the file that were printed, and that were written.
     printed: u64,
     written: u64,
     has_printer: bool,
     is_printing: bool,
-    /// Whether standard output takes nothing any more, and its error until that is told.
+    /// True once standard output has failed, with its error until [`Spool::settled`] returns it.
     is_broken: bool,
     error: Option<io::Error>,
 }
@@ -104,7 +104,7 @@ impl Waiting {
         is_held
     }
 
-    /// What is to be printed next.
+    /// Takes the bytes to print next.
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.memory.is_empty() {
             return Ok(Some(std::mem::take(&mut self.memory)));

@@ -53,7 +53,7 @@ const OTHERS: &[(&str, &str)] = &[
 
 /// How many alike calls may make a loop.
 pub(super) const LOOP_THRESHOLD: RangeInclusive<i64> = 4..=64;
-/// How many tokens of memories a first message may have.
+/// Tokens that memories may have in a first message.
 pub(super) const RECALLED: RangeInclusive<i64> = 100..=100_000;
 /// How often one model call may be tried.
 pub(super) const MAX_TRIES: RangeInclusive<i64> = 1..=20;

@@ -65,7 +65,7 @@ pub(super) struct Drive<'a> {
     stop_told: bool,
     /// What is under way and should come to its end before a rest: it may have changed something, or is paid for.
     grave: BTreeSet<CallId>,
-    /// What was asked for and never sent, since the run is to rest, or by an earlier process that rested.
+    /// Calls that the machine asked for and that were not sent, because this process or an earlier one was to rest.
     unsent: BTreeSet<CallId>,
     /// Whether it was left at rest.
     pub(super) rests: bool,
@@ -170,7 +170,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Leaves the run at rest. The journal says what was not sent, so that nobody takes it for lost, and for paid.
+    /// Leaves the run at rest. The journal names the calls that were not sent, so that a resume does not charge them.
     fn rest(&mut self) {
         self.rests = true;
         if let Err(error) = self.journal.rest(self.moment().0, &self.unsent) {

@@ -64,7 +64,7 @@ pub(super) struct Folded {
 pub(super) struct Said {
     /// Its number among all that was told.
     pub(super) seq: u64,
-    /// Where it stands for pieces: the smallest number that the first of them can have had.
+    /// The smallest number that the first piece can have had, if the event stands for pieces.
     pub(super) from: Option<u64>,
     /// The path of the sub-agent that it is of.
     pub(super) of: Option<String>,
@@ -91,7 +91,7 @@ impl Folded {
             return Ok(Vec::new());
         }
         if record.kind == RESUMED {
-            self.unsent.clear(); // whoever took the run up has sent them
+            self.unsent.clear(); // the process that took the run up has sent them
             let again = Again::said(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
@@ -144,7 +144,7 @@ impl Folded {
         Ok(said)
     }
 
-    /// What the run and its sub-agents say in pieces from now on has numbers from this one on.
+    /// Notes that pieces of the run and its sub-agents have at least this number from now on.
     fn begin_pieces(&mut self, number: u64) {
         self.pieces_from = number;
         self.children.values_mut().for_each(|child| child.begin_pieces(number));
@@ -243,7 +243,7 @@ impl Folded {
         }
     }
 
-    /// A call that the end of the run stopped before it was sent has cost nothing, also for who goes on where the run was.
+    /// Notes a call that the end of the run stopped before it was sent: a resume does not charge it.
     fn note_unsent(&mut self, call: CallId, error: &ModelError) {
         if self.run.state() == StateName::Reporting && error.spent.is_none() {
             self.unsent.insert(call);

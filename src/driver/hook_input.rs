@@ -1,4 +1,4 @@
-//! What a hook is told of the turn that it follows: a JSON object on its standard input, and the same in short in variables.
+//! The input of a hook: a JSON object on standard input that describes the turn, and a short form of it in variables.
 
 use crate::id::{RunId, TreeId};
 use crate::run::DoneTool;
@@ -9,7 +9,7 @@ const HOOK_SCHEMA_VERSION: u32 = 1;
 /// Bytes of the paths in a variable: a program cannot be started with far longer ones.
 const IN_A_VARIABLE: usize = 32 * 1024;
 
-/// What a hook reads.
+/// The turn that a hook follows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct HookInput {
     schema_version: u32,
@@ -31,7 +31,7 @@ pub(super) struct Trees {
 }
 
 impl HookInput {
-    /// What there is to tell; `changed` is what differs between the trees, where that is known.
+    /// Makes the input. `changed` has the paths that differ between the trees, if both are known.
     pub(super) fn new(run: RunId, turn: u64, tools: Vec<DoneTool>, changed: Option<Vec<String>>, tree: Trees) -> Self {
         let mut changed =
             changed.unwrap_or_else(|| tools.iter().flat_map(|tool| tool.changed.iter().cloned()).collect());

@@ -154,7 +154,7 @@ impl After {
         Progress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
     }
 
-    /// What hooks are told of the turn.
+    /// Returns the input of the hooks of this turn.
     async fn input(&self, progress: &Progress) -> HookInput {
         let tree = Trees { before: self.last.clone(), after: progress.before.clone() };
         let changed = match (&tree.before, &tree.after) {

@@ -74,7 +74,7 @@ pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
     }
 }
 
-/// What a later run may want to know of this one. `None`: nothing was done, or a person cancelled the run.
+/// Returns the note that a later run may want. `None` if nothing was done, or a person cancelled the run.
 fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let files: Vec<&str> = result.changed_paths().collect();
     let has_changes = !files.is_empty();

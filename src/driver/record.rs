@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The kind of record that says that another process has taken the run up. It is no event.
 pub const RESUMED: &str = "Resumed";
 
-/// The kind of record that says that a run rests. It is no event either.
+/// The kind of record of a run that rests. Like [`RESUMED`], it is not an event.
 pub(super) const RESTED: &str = "Rested";
 
 /// The data of a [`RESTED`] record.
@@ -42,7 +42,7 @@ impl Rested {
     }
 }
 
-/// Whether a record of this kind is an event of a run or a sub-agent.
+/// Returns true if a record of this kind is an event of a run or a sub-agent.
 pub(super) fn is_event(kind: &str) -> bool {
     kind != RESUMED && kind != RESTED
 }

@@ -133,7 +133,7 @@ mod tests {
         watcher.tell(usize::MAX, false);
         go.send(()).unwrap();
         watcher.settled().await;
-        // The first still counted as waiting, and what was lost is said where it was.
+        // The first one still counted as waiting. The number of lost pieces comes with the next thing after them.
         assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (usize::MAX, 6)]);
     }
 

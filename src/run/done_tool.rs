@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct DoneTool {
     /// The tool's name.
     pub name: String,
-    /// Whether it did what it was asked for.
+    /// True if the tool did what the model asked for.
     pub success: bool,
     /// The paths that it changed, as far as it says so: file tools do, commands and sub-agents do not.
     pub changed: Vec<String>,

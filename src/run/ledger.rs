@@ -37,7 +37,7 @@ pub(super) struct Ledger {
     pub(super) attempts: Vec<Attempt>,
     pub(super) warnings: Vec<String>,
     pub(super) warnings_dropped: u64,
-    /// What hooks told the model.
+    /// Notes of hooks for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) hooks: Vec<String>,
     /// Protected paths that tools refused to change, each with its rule.

@@ -45,7 +45,7 @@ pub(super) struct LoopWatch {
     /// How many of the recent calls are of the turn under way.
     #[serde(default)]
     fresh: usize,
-    /// How often the files went from one state to another, and the state that they are in.
+    /// Counts each step of the files from one state to another.
     #[serde(default)]
     steps: BTreeMap<u64, usize>,
     #[serde(default)]

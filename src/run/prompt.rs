@@ -14,7 +14,7 @@ pub(super) const NUDGE: &str = "Your answer was empty. Go on with the task by ca
 /// When alike calls reach half of the loop threshold.
 pub(super) const REPETITIVE: &str =
     "You have made nearly the same call several times with the same result. Try something else, or finish.";
-/// When the files came back to a state that they were in before, again and again.
+/// Warns a model that changes the files to and fro.
 pub(super) const TO_AND_FRO: &str = "The files are again exactly as they were after an earlier turn: you change them to and fro. Try something else, or finish.";
 /// The result of a sub-agent for which nothing is left to spend.
 pub(super) const NO_SHARE: &str = "too little of this run's budget is left for a sub-agent: do the work yourself";

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked for tasks that have a schedule, also where nothing was heard of a change.
+/// The time between two looks for tasks with a schedule, if no change was noticed.
 const SCAN: Duration = Duration::from_secs(60);
 
 /// What others hear.

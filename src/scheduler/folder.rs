@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How often it is looked whether the folder is there by now.
+/// The time between two looks for a folder that is not there yet.
 const POLL: Duration = Duration::from_secs(2);
 
-/// What the library has without the features of the program: nothing is watched, and the tasks are looked for once a minute.
+/// The library alone watches no folder. It looks for tasks once a minute.
 #[cfg(not(feature = "cli"))]
 #[derive(Debug)]
 enum Watch {}

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 /// What is kept of each job, and of each monitor.
 pub(super) const KEPT: i64 = 1000;
-/// What became of a job that is gone is kept for so many milliseconds after its newest run: its file may come back.
+/// Milliseconds after its newest run for which the history of a removed job is kept: its file may come back.
 const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const COLUMNS: &str = "no, job, due, began, ended, state, tries, count, said, run";
 

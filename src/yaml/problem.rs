@@ -30,7 +30,7 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The line that it is in, where the text was at hand.
     pub seen: Option<Seen>,
-    /// Whether it is right in form, and only not for the author of this file to say.
+    /// True if the form is right, but the author of this file may not say it.
     pub is_refusal: bool,
 }
 
@@ -45,7 +45,7 @@ impl Problem {
         Self { place: None, message: message.into(), hint: None, seen: None, is_refusal: false }
     }
 
-    /// The same, as something that is right in form and not for the author of this file to say.
+    /// Marks it as right in form, but not allowed to the author of this file.
     #[must_use]
     pub fn refusal(self) -> Self {
         Self { is_refusal: true, ..self }

@@ -130,7 +130,7 @@ fn with_plain_input(mut data: Value, call: &ToolCall) -> Value {
     data
 }
 
-/// The same as the run has them.
+/// Returns them in the form that the run has.
 pub(super) fn pending_calls(story: &Story) -> Vec<ToolCall> {
     let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
     let is_active = story.run.state() == StateName::Executing;

@@ -81,7 +81,7 @@ fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
     lines
 }
 
-/// What the run was busy with last, and the calls that it waited for.
+/// Returns the last activity of the run, and the calls that it waited for.
 fn busy(story: &Story) -> String {
     let mut calls = pending_calls(story);
     let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());

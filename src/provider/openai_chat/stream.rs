@@ -38,7 +38,7 @@ pub(super) struct Stream {
     calls: Vec<Piece>,
     done: Vec<(ToolCall, Option<Value>)>,
     stop: Option<StopReason>,
-    /// Whether the finish reason was left out.
+    /// True if the server left out the finish reason.
     lacks_reason: bool,
     usage: Option<Usage>,
 }
@@ -265,7 +265,7 @@ impl Stream {
     }
 }
 
-/// Whether some arguments are a JSON object to its end.
+/// Returns true if the arguments are a complete JSON object.
 fn is_object(arguments: &str) -> bool {
     arguments.trim_start().starts_with('{') && matches!(ToolInput::parse(arguments), ToolInput::Object(_))
 }

@@ -40,7 +40,7 @@ pub(super) fn detect(text: &str) -> Option<Query> {
     asks(sentence).or_else(|| if is_after() { asks(last_sentence(before).1) } else { None })
 }
 
-/// What comes before and after the last full stop or colon within the line.
+/// Splits a line before its last sentence.
 fn last_sentence(line: &str) -> (&str, &str) {
     let body = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let begin = [". ", "! ", "? ", ": ", "; "].iter().filter_map(|end| body.rfind(end).map(|at| at + end.len())).max();
@@ -52,7 +52,7 @@ fn last_sentence(line: &str) -> (&str, &str) {
 const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we) [^,]{1,80}|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
 /// Someone wants, and then the verb.
 const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|then) )?(?:need to|have to|must|should|want to|would like to|am going to|are going to|will need to|would need to|will have to|would have to|might need to|will|shall) |(?:i'll|we'll) (?:(?:first|now|next|also|just|then) )?(?:need to |have to )?|(?:i'd|we'd) (?:like to|need to|have to|love to) |(?:i'm|we're) going to |(?:let me|let's|let us) (?:(?:first|now|next|also|quickly|just) )?|(?:can|could|may|shall|should) (?:i|we) (?:please )?|it (?:would|will) (?:help|be helpful|be useful) (?:me )?(?:if i could |to ))(?:please )?(?:(?:first|now|next|also|just|go ahead and|quickly|carefully) )*";
-/// What someone does who reads.
+/// A verb of reading.
 const READS: &str = r"(?:(?:read|re-read|reread|see|look at|look into|look inside|look through|check|check out|view|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look at|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
 /// To ask someone for something.
 const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|tell|upload)|show|tell|give)(?: me| us)?(?: with)? ";

@@ -114,7 +114,7 @@ fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
     let is_answer = matches!(answer, Some(Ok(_)));
     if !is_answer
         && cx.streaks.queries < cx.charter.limits.queries
-        && cx.exhausted().is_none() // else the run would end for an answer that nobody reads
+        && cx.exhausted().is_none() // the model needs a turn to read the answer
         && let Some(query) = query::detect(text)
         && (cx.rule("files-read").is_some() || matches!(query, Query::Env { .. }))
     {

@@ -361,7 +361,7 @@ impl Slot {
         matches!(self.stage, Stage::Running { call: mine, .. } if mine == call)
     }
 
-    /// What is said of it to what follows the turn; nothing of a call that was not run.
+    /// Returns the call for the hooks of the turn; `None` if it was not run.
     fn done(&self) -> Option<DoneTool> {
         let Stage::Done { result, denied: false, change, .. } = &self.stage else { return None };
         let changed = change.iter().map(|change| change.path.clone()).collect();
