@@ -170,6 +170,7 @@ impl Agent {
         let settings = &self.settings_in(worktree.as_ref());
         let mut task = Task { source: row.head.source.clone(), ..terms.task };
         task.budget.usd_micros = self.usd_micros.or(task.budget.usd_micros);
+        settings.outlets().iter().for_each(Outlet::tidy);
         if let RunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
             && !is_for_now(&row.state)
@@ -179,7 +180,6 @@ impl Agent {
         }
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
-        settings.outlets().iter().for_each(Outlet::tidy);
         worktree.iter().for_each(Worktree::tidy);
         let again = folded.go_back(Again::all(self.usd_micros));
         self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));

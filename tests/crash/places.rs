@@ -64,6 +64,18 @@ fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
     });
 }
 
+#[test]
+fn a_process_that_dies_while_it_gives_the_result_of_a_finished_run_again_leaves_nothing() {
+    let calm = Calm::new();
+    let again = |order: &str| first("trace:/dev/null").again(&[("FLEDGE_FAIL", order)]);
+    let places = places("results", traced(|trace| again(trace).code()));
+    each(&places, |place| {
+        let course = again(&format!("abort:{place}"));
+        assert_eq!(course.code(), None, "it was not reached");
+        course.must_end_like(&calm, false);
+    });
+}
+
 /// The first process of a run, with this in `FLEDGE_FAIL`.
 fn first(order: &str) -> Course {
     let model = scene::model();
