@@ -83,6 +83,8 @@ pub const MAX_RESULT: usize = 30 * 1024;
 pub const FEEDBACK_LIMIT: usize = 16 * 1024;
 /// The default time of one shell call.
 pub const SHELL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The longest wait for a program that helps fledge and answers at once where the machine is idle: its tool host, bubblewrap, git.
+pub const HELPER_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 /// What an MCP server has to begin and to name its tools.
 pub const MCP_START: Duration = Duration::from_secs(30);
 /// The default time of one call of an MCP tool.

@@ -3,6 +3,7 @@
 
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
+use crate::limits::HELPER_TIMEOUT;
 use crate::process::wall::{Holes, Wall, WallKind, interpreter, last_program};
 use crate::process::{End, Invocation, Variables, find_program};
 use std::collections::BTreeMap;
@@ -14,8 +15,6 @@ use tokio_util::sync::CancellationToken;
 /// Prints each of its arguments that is no program which can be read. Landlock hides nothing from
 /// `test`.
 const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
-/// The longest wait for that.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Programs that are followed: interpreters, and what wrappers start.
 const MOST_SCRIPTS: usize = 6;
 /// Bytes of output that are read.
@@ -75,7 +74,7 @@ pub async fn unreached<'l>(
         args: ["-c", LOOK, "sh"].map(str::to_owned).into_iter().chain(files).collect(),
         dir: "/".into(),
         env,
-        timeout: Some(PATIENCE),
+        timeout: Some(HELPER_TIMEOUT),
         grace: Duration::ZERO,
         linger: Duration::ZERO,
         log: None,

@@ -23,7 +23,7 @@ pub(super) struct Form<'a> {
 /// That of a project: "fldg".
 const FORM: Form<'static> = Form { application: 0x666c_6467, migrations: MIGRATIONS };
 /// How long a write waits for those of other processes. To wait is better than to lose a run.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The same for what can as well be lost.
 const IMPATIENCE: Duration = Duration::from_millis(20);
 /// What every connection sets. Commits are written without a sync, and the write-ahead log is emptied in `Journal::sync`; 16 MB of it is

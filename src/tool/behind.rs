@@ -9,7 +9,7 @@ use super::wire::{LONGEST, LONGEST_LEDGER, Opening, Order, Word};
 use super::{Tool, bound, picture, shell_exec};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-use crate::limits::{CANCEL_GRACE, GRACE};
+use crate::limits::{CANCEL_GRACE, GRACE, HELPER_TIMEOUT};
 use crate::process::wall::{Holes, Placeholders, Wall};
 use crate::process::{Dialogue, Invocation};
 use std::collections::HashMap;
@@ -21,8 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The word that has the fledge program be a tool host.
 pub const TOOL_HOST: &str = "tool-host";
-/// The longest that a host may take to begin.
-const BEGINNING: Duration = Duration::from_secs(20);
 /// The longest that a host may take to say what it remembers.
 const PARTING: Duration = Duration::from_secs(1);
 /// Looks, two milliseconds apart, whether all calls have left a host that ends.
@@ -158,8 +156,9 @@ impl Behind {
         if let Some(old) = held.take() {
             old.end().await;
         }
-        let session =
-            tokio::time::timeout(BEGINNING, self.begin()).await.map_err(|_| "they did not begin in time".to_owned());
+        let session = tokio::time::timeout(HELPER_TIMEOUT, self.begin())
+            .await
+            .map_err(|_| "they did not begin in time".to_owned());
         let session = Arc::new(session??);
         *held = Some(session.clone());
         Ok(session)

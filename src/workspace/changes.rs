@@ -1,13 +1,12 @@
 //! What differs from the last commit in the workspace, as the git of whoever runs a lane by hand sees it.
 
+use crate::limits::HELPER_TIMEOUT;
 use crate::process::{self, End, Invocation};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The longest that git may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Settings of a repository that would have git start other programs, each switched off.
 const NO_PROGRAMS: [&str; 6] =
     ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=explicit"];
@@ -59,7 +58,7 @@ fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         dir: root.to_owned(),
         env: process::with_path_outside(env, root).into(),
-        timeout: Some(PATIENCE),
+        timeout: Some(HELPER_TIMEOUT),
         grace: Duration::ZERO,
         linger: Duration::ZERO,
         log: None,

@@ -32,6 +32,7 @@ pub use scripts::{interpreter, last_program};
 pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hide, hold, join};
 
 use super::{End, Ended, Invocation};
+use crate::limits::HELPER_TIMEOUT;
 use crate::process;
 use bubblewrap::{Bubblewrap, Sockets};
 use serde::{Deserialize, Serialize};
@@ -240,7 +241,7 @@ impl Wall {
     pub async fn told(&self, ended: Ended, holes: &Holes, inner: Invocation, stop: &CancellationToken) -> Ended {
         let Some(why) = self.claimed(&ended) else { return ended };
         let args = ["-c", LOOK, &inner.program].map(str::to_owned).into();
-        let look = Invocation { program: "/bin/sh".into(), args, timeout: Some(probe::PATIENCE), log: None, ..inner };
+        let look = Invocation { program: "/bin/sh".into(), args, timeout: Some(HELPER_TIMEOUT), log: None, ..inner };
         let second = process::run(self.built(holes, look, Sockets::None), stop, &|_| {}).await;
         let is_nowhere = ended.end != End::Exited(1) && second.end == End::Exited(NOWHERE);
         if is_nowhere || self.claimed(&second).as_ref() == Some(&why) {

@@ -2,6 +2,7 @@
 
 use super::bubblewrap::{Bubblewrap, USERS};
 use super::{Build, Holes, Scratch, Wall, WallChoice};
+use crate::limits::HELPER_TIMEOUT;
 use crate::process::{self, End, Ended, Invocation, Variables, is_in_memory};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// The longest that a trial may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Folder for temporary files on a disk.
 const ON_DISK: &str = "/var/tmp";
 /// Where bubblewrap is looked for before the search path.
@@ -133,7 +132,7 @@ async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
         args: vec!["-c".into(), TRIAL.into()],
         dir: "/".into(),
         env: Variables::new([("PATH".to_owned(), path.to_owned())]),
-        timeout: Some(PATIENCE),
+        timeout: Some(HELPER_TIMEOUT),
         grace: Duration::ZERO,
         linger: Duration::ZERO,
         log: None,

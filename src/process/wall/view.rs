@@ -192,8 +192,8 @@ impl View {
         let mut line = String::new();
         let stdout = child.stdout.as_mut().ok_or("its holder has no pipes")?;
         // The holder answers a line with a line, so nothing that is read ahead is lost.
-        let (mut answer, patience) = (BufReader::new(stdout), std::time::Duration::from_secs(30));
-        let heard = tokio::time::timeout(patience, answer.read_line(&mut line)).await;
+        let mut answer = BufReader::new(stdout);
+        let heard = tokio::time::timeout(crate::limits::HELPER_TIMEOUT, answer.read_line(&mut line)).await;
         heard.map_err(|_| "mounting takes too long".to_owned())?.map_err(text)?;
         if written.is_ok() && line.trim_end() == READY {
             for layer in &mounts.layers {

@@ -84,7 +84,9 @@ impl Site {
         let url = format!("http://{}", serving.address);
         let _once_is_enough = rustls::crypto::ring::default_provider().install_default();
         let headers = [("authorization".parse().unwrap(), format!("Bearer {TOKEN}").parse().unwrap())];
-        let client = Client::builder().no_proxy().default_headers(headers.into_iter().collect()).build().unwrap();
+        // A connection that idles is closed after a while, on a busy machine just when it is used again.
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let client = client.default_headers(headers.into_iter().collect()).build().unwrap();
         Server { serving, url, client }
     }
 }
