@@ -34,7 +34,7 @@ pub(super) enum Work {
     ResumeOrEnd(RunId),
 }
 
-/// What every verb takes that has an agent work.
+// What every verb takes that has an agent work.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct VoiceArguments {
     /// Print events as JSON, one a line, to standard output

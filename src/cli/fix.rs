@@ -9,7 +9,6 @@ use crate::task::{Defaults, GateChoice, Task};
 use anyhow::anyhow;
 use clap::Args;
 
-/// Arguments of `fledge fix`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The lane is `verify` unless --lane says otherwise. It judges what is there first: where it passes, that is all, and no \

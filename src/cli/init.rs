@@ -39,7 +39,6 @@ const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge 
     # Paths that no task may change, beside the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
     # memory: { ephemeral_ttl: 7d, recall_tokens: 500 }\n";
 
-/// Arguments of `fledge init`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds. Its steps are run by hand before anything is\n\

@@ -24,7 +24,6 @@ enum Internal {
     ToolHost,
 }
 
-/// Arguments of `fledge inside`.
 #[derive(Debug, Args)]
 struct InsideArguments {
     /// What is forbidden, as JSON
@@ -66,7 +65,7 @@ fn enter(arguments: &InsideArguments) -> u8 {
     fault.exit_code()
 }
 
-/// Verbs of `fledge layers`.
+// Verbs of `fledge layers`.
 #[derive(Debug, Subcommand)]
 enum LayersVerb {
     /// Hold a namespace with the layers that standard input names, until its end

@@ -21,7 +21,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Options of `fledge run` and `fledge fix`.
+// Options of `fledge run` and `fledge fix`.
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
     /// The model: provider/name, or a name from fledge.yaml; again for a fallback

@@ -9,7 +9,6 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge completions bash > ~/.local/share/bash-completion/completions/fledge\n  \
     fledge completions zsh > ~/.zfunc/_fledge\n  fledge completions fish > ~/.config/fish/completions/fledge.fish")]
@@ -18,7 +17,6 @@ pub(super) struct CompletionArguments {
     shell: Shell,
 }
 
-/// Arguments of `fledge man`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge man | man -l -\n  fledge man lanes run | man -l -\n  fledge man --out ~/.local/share/man/man1"

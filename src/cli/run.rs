@@ -30,7 +30,6 @@ use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge run`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \

@@ -14,7 +14,6 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Arguments of `fledge schema`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge schema lane > lane.schema.json\n  fledge schema report | jq .properties\n\n\

@@ -25,7 +25,6 @@ const LAST_TIME: Duration = Duration::from_secs(5);
 /// The version of what `--json` gives out.
 const SYNC_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge sync`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Which server: --sync, else FLEDGE_SYNC, else `sync: { url, token_env }` in your own configuration. Its token: FLEDGE_SYNC_TOKEN,\n\
@@ -46,7 +45,7 @@ pub(super) struct SyncArguments {
     workspace: PathBuf,
 }
 
-/// Which server runs are told of.
+// Which server runs are told of.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ServerArguments {
     /// Tell the `fledge serve` at this address of the run (or set FLEDGE_SYNC; its token in FLEDGE_SYNC_TOKEN)

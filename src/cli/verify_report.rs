@@ -27,7 +27,6 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// The version of the form of the answer.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge verify-report`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit code 0 when all of it holds, 1 with the reasons when not. It says that the commit and the lanes are those of the report,\n\

@@ -17,6 +17,23 @@ fn values(config: &Value) -> impl Fn(&str) -> (String, String, Value) {
 }
 
 #[test]
+fn the_help_of_each_verb_opens_with_what_the_list_says_of_it() {
+    let help = |args: &[&str]| {
+        let run = Fledge::new().args(args).run();
+        run.must_exit(0);
+        run.stdout
+    };
+    let list = help(&["--help"]);
+    let rows = list.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let rows: Vec<(&str, &str)> = rows.filter_map(|row| row.trim().split_once("  ")).collect();
+    assert!(rows.len() > 20, "{list}");
+    for (verb, says) in rows.into_iter().filter(|(verb, _)| *verb != "help") {
+        let own = help(&[verb, "--help"]);
+        assert!(own.starts_with(says.trim()), "{verb}: {own}");
+    }
+}
+
+#[test]
 fn a_project_gets_a_lane_and_a_task_that_can_be_run_at_once() {
     let init = a_project().args(&["init", "--config"]).run();
     init.must_exit(0);

@@ -9,7 +9,6 @@ use anyhow::anyhow;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Arguments of `fledge eval`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each task is run --repeat times with each --model, in a worktree of its own that is removed afterwards; nothing is committed or\n\

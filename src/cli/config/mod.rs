@@ -18,7 +18,6 @@ use std::path::PathBuf;
 /// The version of what `--json` gives out.
 const CONFIG_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge config`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Later layers win: built-in defaults, your own file, fledge.yaml, fledge.local.yaml, the environment; then a task's\n\

@@ -19,7 +19,6 @@ use std::path::PathBuf;
 /// The version of what `--json` gives out.
 const DOCTOR_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.\n\n\
     Examples:\n  fledge doctor\n  fledge doctor --json | jq '.checks[] | select(.status != \"ok\")'")]

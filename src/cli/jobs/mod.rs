@@ -22,7 +22,6 @@ use std::path::PathBuf;
 /// The version of what `--json` gives out.
 const JOBS_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge jobs`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A task comes again with `schedule: \"0 3 * * *\"` in its front matter, as long as `fledge serve` serves its project.\n\n\

@@ -8,7 +8,6 @@ use crate::gate::{self, InitFault};
 use clap::Args;
 use std::path::Path;
 
-/// Arguments of `fledge lanes init`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes init --print\n  fledge lanes init")]
 pub(in crate::cli) struct InitArguments {

@@ -10,7 +10,6 @@ use crate::report::lane_data;
 use clap::Args;
 use std::path::Path;
 
-/// Arguments of `fledge lanes list`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes list --json | jq '.lanes[].name'")]
 pub(in crate::cli) struct ListArguments {
@@ -61,7 +60,6 @@ fn first_line(run: &str) -> String {
     if lines.next().is_some() { first + " …" } else { first }
 }
 
-/// Arguments of `fledge lanes show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes show verify")]
 pub(in crate::cli) struct ShowArguments {

@@ -30,7 +30,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::path::Path;
 
-/// The verbs of `fledge lanes`.
+// The verbs of `fledge lanes`.
 #[derive(Debug, Subcommand)]
 pub(super) enum LanesVerb {
     /// List the project's lanes and what is in them
@@ -45,7 +45,7 @@ pub(super) enum LanesVerb {
     Run(run::RunArguments),
 }
 
-/// What verbs take that never ask anything: scripts pass it to all alike.
+// What verbs take that never ask anything: scripts pass it to all alike.
 #[derive(Debug, Args)]
 struct Unasked {
     #[arg(long = "ni", alias = "non-interactive", hide = true)]

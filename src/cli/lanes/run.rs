@@ -27,7 +27,6 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge lanes run`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml"

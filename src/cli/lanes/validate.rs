@@ -14,7 +14,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge lanes validate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
 pub(in crate::cli) struct ValidateArguments {

@@ -11,7 +11,6 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::io::{BufRead, IsTerminal};
 
-/// Arguments of `fledge memory forget`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["id", "expired", "all"])))]
 #[command(

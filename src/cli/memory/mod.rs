@@ -23,7 +23,6 @@ use std::path::PathBuf;
 /// The version of what `fledge memory` gives out.
 const MEMORY_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge memory`.
 #[derive(Debug, Args)]
 #[command(after_help = "A memory goes by the start of its id.\n\n\
     Examples:\n  fledge memory list\n  fledge memory add \"releases are cut from the branch `stable`\"\n  fledge memory forget 1f0c2b9a\n  \

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// The version of what `--json` gives out.
 const MODELS_SCHEMA_VERSION: u32 = 1;
 
-/// What is done with models.
+// What is done with models.
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsVerb {
     /// List the models that are configured, and those whose price and size are known without
@@ -24,7 +24,6 @@ pub(super) enum ModelsVerb {
     Check(CheckArguments),
 }
 
-/// Arguments of `fledge models list`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge models list\n  fledge models list --json | jq .default")]
 pub(super) struct ListArguments {
@@ -32,7 +31,6 @@ pub(super) struct ListArguments {
     place: PlaceArguments,
 }
 
-/// Arguments of `fledge models check`.
 #[derive(Debug, Args)]
 #[command(after_help = "It costs what a few dozen tokens cost. Exit code 0 when all are well, 3 when one is not.\n\n\
     Examples:\n  fledge models check\n  fledge models check local anthropic/claude-haiku-4-5 --json")]

@@ -25,7 +25,6 @@ const MONITORS_SCHEMA_VERSION: u32 = 1;
 /// Bytes of the longest secret.
 const LONGEST: usize = 1024;
 
-/// Arguments of `fledge monitors`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Scheduled tasks check in by themselves. Anything else does with one request to `fledge serve`:\n  \

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Arguments of `fledge apply`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The record is checked first: the journal is whole, its newest verdict passed, and the tree that it names is here.\n\

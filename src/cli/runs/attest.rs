@@ -9,7 +9,6 @@ use crate::report::attest::statement;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-/// Arguments of `fledge runs attest`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "An in-toto Statement (v1) with the predicate test-result (v0.1), from the run's journal, for the tree and its commit.\n\

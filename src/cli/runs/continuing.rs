@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 /// Characters of the text that become the title.
 const LONGEST_TITLE: usize = 80;
 
-/// Arguments of `fledge runs continue`.
 #[derive(Debug, Args)]
 #[command(after_help = "Its gate, models, tools and limits are those of the earlier run; the gate is frozen anew.\n\n\
     Examples:\n  fledge runs continue last \"now also update the changelog\"\n  fledge runs continue 0198f2 - < more.md")]

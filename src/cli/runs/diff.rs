@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of a difference that are shown at a terminal.
 const SHOWN: usize = 16 * 1024 * 1024;
 
-/// Arguments of `fledge runs diff`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A state is `base` (before the agent), `candidate` (what the gate has passed, else the newest that is kept),\n\

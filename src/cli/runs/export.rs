@@ -14,7 +14,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Arguments of `fledge runs export`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The first line is the head of the run, each further one a record: seq, at_ms, kind, data, hash. The hash is the SHA-256\n\

@@ -14,7 +14,6 @@ use std::path::Path;
 /// Columns of a project's name.
 const PROJECT: usize = 12;
 
-/// Arguments of `fledge runs list`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge runs list\n  fledge runs list --failed --limit 5\n  fledge runs list --all-projects --json"

@@ -17,7 +17,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge runs logs`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs logs\n  fledge runs logs last test --attempt 1")]
 pub(in crate::cli) struct LogsArguments {

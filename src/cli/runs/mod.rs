@@ -44,7 +44,6 @@ const NAMED: u32 = 5;
 /// Words that a run goes by.
 const WORDS: [&str; 2] = ["last", "last-failed"];
 
-/// Arguments of `fledge runs`.
 #[derive(Debug, Args)]
 #[command(after_help = "A run goes by the start of its id, by its run key, or by `last` or `last-failed`.\n\n\
     Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs diff last --stat\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
@@ -56,7 +55,7 @@ pub(super) struct RunsArguments {
     verb: RunsVerb,
 }
 
-/// The verbs of `fledge runs`.
+// The verbs of `fledge runs`.
 #[derive(Debug, Subcommand)]
 enum RunsVerb {
     /// Go on with a run that was interrupted

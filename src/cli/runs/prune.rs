@@ -18,7 +18,6 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Arguments of `fledge runs prune`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --keep, --older-than and --max-size these are 1000, 30d and 1GiB, as they are at the start of each run.\n\

@@ -9,7 +9,6 @@ use crate::id::RunId;
 use crate::store::{Filter, Store};
 use clap::Args;
 
-/// Arguments of `fledge runs replay`.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all is the same, 1 something differs, 8 a journal is damaged.\n\n\
     Examples:\n  fledge runs replay last\n  fledge runs replay --all --json")]

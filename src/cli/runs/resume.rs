@@ -19,7 +19,6 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `fledge runs resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs resume last\n  fledge runs resume 0198f2 --json")]
 pub(in crate::cli) struct ResumeArguments {

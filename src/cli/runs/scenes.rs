@@ -100,7 +100,7 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
         }
         What::Resumed => vec![heading(Tone::Plain, "taken up again", at)],
         What::Warning { message } => note(message, scale),
-        What::Ended { .. } => Vec::new(), // the result says more
+        What::Used(_) | What::Ended { .. } => Vec::new(), // the result says more
     }
 }
 

@@ -16,7 +16,6 @@ use crate::store::{RunRow, RunState};
 use clap::Args;
 use std::io::IsTerminal;
 
-/// Arguments of `fledge runs show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs show\n  fledge runs show last-failed --full")]
 pub(in crate::cli) struct ShowArguments {

@@ -13,7 +13,6 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-/// Arguments of `fledge runs undo`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is ignored stays as it is, and so do commits. The state before is kept first, and its id is told: --to brings it back.\n\n\

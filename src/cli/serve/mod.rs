@@ -16,7 +16,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Arguments of `fledge serve`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -55,7 +54,7 @@ pub(super) struct ServeArguments {
     no_link: bool,
 }
 
-/// Verbs about a server that runs.
+// Verbs about a server that runs.
 #[derive(Debug, Subcommand)]
 enum ServeVerb {
     /// Print a link that lets a browser in, once
@@ -63,7 +62,7 @@ enum ServeVerb {
     Link(PlaceArguments),
 }
 
-/// What is served.
+// What is served.
 #[derive(Debug, Args)]
 struct PlaceArguments {
     /// The project's folder

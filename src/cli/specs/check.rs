@@ -10,7 +10,6 @@ use crate::spec::{Check, Finding, Severity};
 use clap::Args;
 use serde_json::{Value, json};
 
-/// Arguments of `fledge specs check`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit code 1 where something is wrong.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"

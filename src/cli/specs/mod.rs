@@ -18,7 +18,7 @@ use survey::Survey;
 /// The version of what is printed as JSON.
 const SPEC_SCHEMA_VERSION: u32 = 1;
 
-/// The verbs of `fledge specs`.
+// The verbs of `fledge specs`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SpecsVerb {
     /// List the modules that have a spec
@@ -29,7 +29,6 @@ pub(super) enum SpecsVerb {
     Check(check::CheckArguments),
 }
 
-/// Arguments of `fledge specs list`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs list --json | jq '.specs[].module'")]
 pub(super) struct ListArguments {
@@ -38,7 +37,6 @@ pub(super) struct ListArguments {
     json: bool,
 }
 
-/// Arguments of `fledge specs show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs show dates")]
 pub(super) struct ShowArguments {

@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 /// How old a worktree is that nobody is about to use.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
-/// Arguments of `fledge worktrees clean`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  fledge worktrees clean --discard 0198f2"

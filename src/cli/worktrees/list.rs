@@ -11,7 +11,6 @@ use crate::workspace::worktree::bytes;
 use clap::Args;
 use serde_json::{Value, json};
 
-/// Arguments of `fledge worktrees list`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge worktrees list\n  fledge worktrees list --json")]
 pub(super) struct ListArguments {

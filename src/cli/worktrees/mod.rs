@@ -23,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 /// The version of what `--json` gives out.
 const WORKTREES_SCHEMA_VERSION: u32 = 1;
 
-/// Arguments of `fledge worktrees`.
 #[derive(Debug, Args)]
 #[command(after_help = "A run has one with `isolation: worktree` in its task, or --isolation worktree.\n\n\
     Examples:\n  fledge worktrees list\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  \
@@ -36,7 +35,7 @@ pub(super) struct WorktreesArguments {
     verb: WorktreesVerb,
 }
 
-/// The verbs of `fledge worktrees`.
+// The verbs of `fledge worktrees`.
 #[derive(Debug, Subcommand)]
 enum WorktreesVerb {
     /// List the worktrees that are left, and what is in them
