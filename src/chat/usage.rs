@@ -17,6 +17,10 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
+    /// The part of input and output that no provider counted: an estimate by the bytes that were sent and heard, or the most that a call could
+    /// take.
+    #[serde(default)]
+    pub estimated_tokens: u64,
     /// The price in millionths of a US dollar, where it is known.
     pub cost_micros: Option<u64>,
 }
@@ -29,14 +33,14 @@ impl Usage {
 
     /// Adds what another call cost. A price stays unknown until one is known.
     pub fn add(&mut self, other: &Self) {
-        let Self { input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_micros } =
-            other;
+        let Self { input_tokens, output_tokens, cached_tokens, cache_write_tokens, .. } = other;
         self.input_tokens = self.input_tokens.saturating_add(*input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(*output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(*cached_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(*cache_write_tokens);
-        self.reasoning_tokens = self.reasoning_tokens.saturating_add(*reasoning_tokens);
-        self.cost_micros = match (self.cost_micros, cost_micros) {
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+        self.estimated_tokens = self.estimated_tokens.saturating_add(other.estimated_tokens);
+        self.cost_micros = match (self.cost_micros, other.cost_micros) {
             (None, None) => None,
             (mine, other) => Some(mine.unwrap_or(0).saturating_add(other.unwrap_or(0))),
         };

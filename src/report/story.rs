@@ -84,6 +84,8 @@ pub enum What {
     Turn { number: u64, model: String, text: String, stop: StopReason, usage: Option<Usage>, duration_ms: u64 },
     /// The model's turn ended in any other way.
     Discarded { error: String },
+    /// What the run, or the sub-agent, has used so far.
+    Used(Usage),
     /// A tool call ended.
     Tool(Box<ToolScene>),
     /// A sub-agent began or ended.
@@ -308,6 +310,7 @@ impl Story {
             AgentEvent::Recalled { ids } => What::Recalled { ids },
             AgentEvent::Retry { what, tries, wait_ms, error } => What::Retry { what, tries, wait_ms, error },
             AgentEvent::TurnDiscarded { error } => What::Discarded { error },
+            AgentEvent::Usage(usage) => What::Used(usage),
             AgentEvent::Compaction { success, note } => What::Compaction { success, note },
             AgentEvent::Confirmation { name, approved: Some(approved), .. } => What::Answered { tool: name, approved },
             AgentEvent::Subagent { finished, note } => What::Subagent { finished, note },
@@ -328,7 +331,6 @@ impl Story {
             | AgentEvent::ToolOutput { .. }
             | AgentEvent::VerifyResult { .. }
             | AgentEvent::LaneStep(_)
-            | AgentEvent::Usage(_)
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Hook { .. } // the event that brought it says it
             | AgentEvent::Proved { .. }

@@ -1,6 +1,7 @@
 //! What a run has used, for whoever began it as a sub-agent: the bill that its parent books.
 
 use super::Run;
+use super::budget::estimated;
 use crate::chat::{FileChange, Usage};
 use crate::id::CallId;
 use std::collections::BTreeMap;
@@ -60,8 +61,7 @@ impl Run {
                 continue;
             }
             let cost = self.context.charter.terms_of(self.context.model).price.map(|_| aside.usd_micros);
-            let (input_tokens, output_tokens) = (aside.input_tokens, aside.output_tokens);
-            let usage = Usage { input_tokens, output_tokens, cost_micros: cost, ..Usage::default() };
+            let usage = Usage { cost_micros: cost, ..estimated(aside.input_tokens, aside.output_tokens) };
             let model = self.context.charter.models.get(self.context.model).cloned().unwrap_or_default();
             let by_model = BTreeMap::from([(model, usage.clone())]);
             bill.add(&Bill { by_model, usage, requests: 1, ..Bill::default() });

@@ -97,7 +97,7 @@ impl Context {
 
     /// What a summary of the first messages may cost.
     pub(super) fn next_summary(&self, upto: usize) -> Reserve {
-        let input = (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64;
+        let input = tokens_in(self.transcript.bytes_upto(upto));
         self.estimate(0, input, self.most_of_summary(upto).unwrap_or(SUMMARY_TOKENS))
     }
 
@@ -114,7 +114,7 @@ impl Context {
             0 => within(usual, 4),
             _ => within(terms.max_output_tokens.or(terms.largest_output).unwrap_or(usual).min(SUMMARY_MOST), 2),
         };
-        let input = (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64;
+        let input = tokens_in(self.transcript.bytes_upto(upto));
         Some(if self.has_budget() { self.affordable(wanted, input, SUMMARY_ANSWER) } else { wanted })
     }
 
@@ -206,24 +206,20 @@ impl Context {
         Some((Limits { turns, tokens, usd_micros, time_ms, ..limits.clone() }, reserve))
     }
 
-    /// Books a completed model call, and tells of it. Without a count that can be true, what was set aside for it is charged.
+    /// Books a completed model call, and tells of it. Where its provider gave no count, or one that cannot be true, the tokens are estimated by
+    /// the bytes that were sent and said.
     pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
-        let aside = self.settle(call);
+        self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
         let said = reply.usage.clone().filter(|usage| self.is_of_old() || is_plausible(usage, request, answer));
         if reply.usage.is_some() && said.is_none() {
-            self.warn(format!("{} cannot have counted its tokens right: the estimate is charged", reply.model));
+            self.warn(format!("{} cannot have counted its tokens right: an estimate is charged", reply.model));
         }
-        self.ledger.context_tokens = said.as_ref().map_or(0, Usage::total);
+        let is_counted = said.is_some() || self.is_of_old();
+        let usage = said.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
+        self.ledger.context_tokens = if is_counted { usage.total() } else { 0 };
         self.ledger.context_bytes = self.transcript.bytes() + answer;
-        let usage = said.unwrap_or_else(|| match self.is_of_old() {
-            true => counted(request, answer),
-            false => estimated(aside),
-        });
-        if self.is_of_old() {
-            self.ledger.context_tokens = usage.total();
-        }
-        let usage = if usage == estimated(aside) { self.set_aside(aside) } else { self.priced(usage) };
+        let usage = self.priced(usage);
         self.ledger.turns += 1;
         self.ledger.usage.book(&reply.model, &usage);
         self.tell_usage();
@@ -289,7 +285,7 @@ impl Context {
 
     /// What was set aside, as it is charged.
     fn set_aside(&self, aside: Reserve) -> Usage {
-        let usage = self.priced(estimated(aside));
+        let usage = self.priced(estimated(aside.input_tokens, aside.output_tokens));
         Usage { cost_micros: usage.cost_micros.map(|cost| cost.max(aside.usd_micros)), ..usage }
     }
 
@@ -300,10 +296,9 @@ impl Context {
 
     /// The tokens that the conversation has, by the newest count and what came since, or else by its bytes.
     pub(super) fn context_tokens(&self) -> u64 {
-        let since = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
         match self.ledger.context_tokens {
-            0 => since(self.request_bytes()),
-            known => known.saturating_add(since(self.transcript.bytes().saturating_sub(self.ledger.context_bytes))),
+            0 => tokens_in(self.request_bytes()),
+            known => known.saturating_add(tokens_in(self.transcript.bytes().saturating_sub(self.ledger.context_bytes))),
         }
     }
 
@@ -333,8 +328,14 @@ impl Context {
     }
 }
 
-fn estimated(aside: Reserve) -> Usage {
-    Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() }
+/// Tokens that no provider counted.
+pub(super) fn estimated(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage {
+        input_tokens,
+        output_tokens,
+        estimated_tokens: input_tokens.saturating_add(output_tokens),
+        ..Usage::default()
+    }
 }
 
 /// Whether a count of tokens can be true of a call: something was read, and not much more than was sent and said.
@@ -343,7 +344,7 @@ fn is_plausible(usage: &Usage, request: usize, answer: usize) -> bool {
     usage.total() > 0 && usage.input_tokens <= most(request) && usage.output_tokens <= most(answer)
 }
 
-fn counted(request: usize, answer: usize) -> Usage {
-    let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
-    Usage { input_tokens: tokens(request), output_tokens: tokens(answer), ..Usage::default() }
+/// The tokens of so many bytes where nobody has counted.
+fn tokens_in(bytes: usize) -> u64 {
+    (bytes / BYTES_PER_TOKEN) as u64
 }

@@ -66,12 +66,40 @@ fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
 }
 
 #[test]
+fn an_answer_that_nobody_counted_is_estimated_by_its_bytes_and_says_so() {
+    let uncounted = |usage: Option<Usage>| {
+        let reply = Reply {
+            content: text(&"x".repeat(44)),
+            stop: StopReason::EndTurn,
+            usage,
+            model: "m".into(),
+            lacks_end: false,
+        };
+        let walk = Walk::calling(dollars(5_000_000));
+        let aside = walk.run.reserved();
+        (aside, result(&walk.answer(|call| Event::ModelCompleted { call, reply: Box::new(reply) }).then(cancel())))
+    };
+    let counted = uncounted(Some(used(30, 12))).1;
+    assert_eq!((counted.usage.total.total(), counted.usage.total.estimated_tokens), (42, 0));
+    for (said, warnings) in [(None, 0), (Some(used(u64::MAX, 1)), 1)] {
+        let (aside, result) = uncounted(said);
+        let total = &result.usage.total;
+        assert_eq!((total.output_tokens, result.warnings.len()), (11, warnings), "{result:?}");
+        assert_eq!(total.input_tokens, aside.input_tokens, "what was sent is known");
+        assert_eq!(total.estimated_tokens, total.total());
+        assert_eq!(total.cost_micros, terms().price.map(|price| price.cost_micros(total)));
+        assert!(total.output_tokens < aside.output_tokens, "the most that it could take is not charged");
+    }
+}
+
+#[test]
 fn an_answer_that_breaks_off_uncounted_costs_what_was_set_aside_for_it() {
     for (usage, fault) in [(None, ModelFault::Network), (Some(used(u64::MAX, 1)), ModelFault::Protocol)] {
         let walk = Walk::calling(dollars(5_000_000));
         let aside = walk.run.reserved();
         let usage = result(&walk.answer(breaks(fault, usage, 40)).then(cancel())).usage;
         assert_eq!((usage.requests, usage.total.total()), (1, aside.tokens()));
+        assert_eq!(usage.total.estimated_tokens, aside.tokens());
         assert_eq!(usage.total.cost_micros, Some(aside.usd_micros));
     }
 }

@@ -162,6 +162,17 @@ fn the_token_limit_ends_with_4_before_another_request() {
 }
 
 #[test]
+fn the_money_limit_ends_with_4_before_another_request() {
+    let model = Model::new([look().using(600_000, 10).always()]);
+    let models = "models: { priced: { provider: anthropic, model: m, price: { input: 1, output: 1 } } }\n";
+    let task = "---\nmodel: priced\nbudget: { usd: 1 }\n---\nDo it.";
+    let run = Fledge::simple(&model).file("../home/.config/fledge/config.yaml", models).task(task).run();
+    let report = run.must_be(4, "budget_money");
+    assert_eq!(report["usage"]["total"]["cost_micros"], 600_010);
+    assert_eq!(model.count(), 1, "another one would pass the limit");
+}
+
+#[test]
 fn the_time_limit_ends_with_4_in_the_middle_of_whatever_goes_on() {
     long_test!();
     let task = "---\nbudget: { time: 700ms }\n---\nDo it.";

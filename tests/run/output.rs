@@ -53,6 +53,20 @@ fn a_run_tells_its_story_on_standard_error_alone() {
 }
 
 #[test]
+fn tokens_that_no_provider_counted_are_shown_as_an_estimate() {
+    let shown = |usage: &str| {
+        let turns = format!("turns:\n  - text: I am done with all of it now.\n{usage}  - text: Done.\n");
+        let args = ["run", "task.md", "--model", "cassette/c.tape", "--no-verify"];
+        let run = Fledge::new().task("Do it.").file("c.tape", turns).args(&args).run();
+        run.must_be(0, "skipped");
+        run.stderr.lines().find(|line| line.contains("tokens")).unwrap().trim().to_owned()
+    };
+    let (counted, estimate) = (shown("    usage: { input: 1200, output: 80 }\n"), shown(""));
+    assert!(counted.starts_with("tokens   1,200 in, 80 out") && !counted.contains("estimate"), "{counted}");
+    assert!(estimate.contains(" in, 7 out, an estimate"), "{estimate}");
+}
+
+#[test]
 fn a_line_of_the_log_never_stands_behind_what_the_model_says() {
     let model = Model::new([write("done", "").saying("Making it."), say("Done.")]);
     let run = Fledge::simple(&model).arg("-v").run();

@@ -221,7 +221,7 @@ fn read_usage(counts: &Map<String, Value>) -> Option<Usage> {
         cached_tokens: read,
         cache_write_tokens: written,
         reasoning_tokens: count(of("output_tokens_details"), "thinking_tokens")?,
-        cost_micros: None,
+        ..Usage::default()
     };
     (usage.input_tokens > 0).then_some(usage)
 }

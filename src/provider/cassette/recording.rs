@@ -252,7 +252,7 @@ mod tests {
             cached_tokens: 7,
             cache_write_tokens: 6,
             reasoning_tokens: 5,
-            cost_micros: None,
+            ..Usage::default()
         };
         let reply = |content: Vec<Block>, stop| Reply {
             content,

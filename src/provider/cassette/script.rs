@@ -271,7 +271,7 @@ impl RawUsage {
             cached_tokens: self.cached_input,
             cache_write_tokens: self.cache_write,
             reasoning_tokens: self.reasoning,
-            cost_micros: None,
+            ..Usage::default()
         }
     }
 }

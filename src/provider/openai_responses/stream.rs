@@ -288,7 +288,7 @@ fn read_usage(usage: &Value) -> Option<Usage> {
         cached_tokens: count(&usage["input_tokens_details"], "cached_tokens")?.min(input),
         cache_write_tokens: 0, // the API charges nothing for it and does not say
         reasoning_tokens: count(&usage["output_tokens_details"], "reasoning_tokens")?,
-        cost_micros: None,
+        ..Usage::default()
     };
     (input > 0).then_some(usage)
 }

@@ -14,7 +14,6 @@ export class Story {
     this.blocks = [];
     this.changed = new Set();
     this.spending = []; // {at, cost, tokens}: what had been used by then
-    this.used = { cost: null, tokens: 0 };
     this.doing = null;
     this.said = null; // the newest thing worth saying aloud
     this.open = new Map(); // the newest turn of the run ("") and of each sub-agent
@@ -109,9 +108,9 @@ export class Story {
     EVENTS[type]?.(this, data, of ?? null, Date.parse(at) - this.began);
   }
 
-  spent(at, cost, tokens) {
-    this.used = { cost, tokens };
-    this.spending.push({ at, cost, tokens });
+  /** What the run had used at a time, in milliseconds since it began. */
+  spent(at, usage) {
+    this.spending.push({ at, cost: usage.cost_micros, tokens: usage.input_tokens + usage.output_tokens });
   }
 
   step(progress) {

@@ -10,7 +10,7 @@ import { Questions } from "./questions.js";
 import { StoryView } from "./story.js";
 import { Stream } from "./stream.js";
 import { entitle } from "./waiting.js";
-import { clock, count, money, size, standing, took } from "./words.js";
+import { clock, money, size, standing, took, used } from "./words.js";
 
 /** The page of a run. */
 export function run(main, id) {
@@ -110,7 +110,7 @@ class Page {
       ["Began", clock(detail.started_at)],
       ["Took", lasted === null ? "" : took(Math.max(lasted, 0))],
       ["Cost", money(outcome?.cost_micros)],
-      ["Tokens", outcome ? `${count(outcome.input_tokens)} in, ${count(outcome.output_tokens)} out` : ""],
+      ["Tokens", outcome ? used(outcome, detail.result?.usage.total.estimated_tokens) : ""],
       ["Model", (detail.models ?? []).join(", ")],
       ["Task", detail.source === "-" ? "" : detail.source],
       ["Machine", detail.machine],

@@ -4,8 +4,6 @@ import { reasonWords } from "./words.js";
 
 const MOST_OUTPUT = 20_000;
 
-const tokens = (usage) => (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
-
 /** What the scenes of a journal's story lead to. */
 export const SCENES = {
   began: (story, data, of) => void (of || (story.task = data)),
@@ -14,13 +12,8 @@ export const SCENES = {
     const turn = story.turn(of, data.number, at);
     Object.assign(turn, { text: data.text, state: "done", ms: data.duration_ms, model: data.model });
     story.turns.set(of ?? "", data.number);
-    const cost = data.usage?.cost_micros;
-    story.spent(
-      at,
-      cost === null || cost === undefined ? story.used.cost : (story.used.cost ?? 0) + cost,
-      story.used.tokens + tokens(data.usage),
-    );
   },
+  used: (story, usage, of, at) => void (of || story.spent(at, usage)),
   tool: (story, data, of) => story.tool(of, data),
   discarded: (story, { error }, of) => story.note("warn", "An answer did not count", error, of),
   subagent: (story, { finished, note }, of) => story.note("faint", finished ? "The sub-agent ended" : "A sub-agent began", note, of),
@@ -103,7 +96,7 @@ export const EVENTS = {
       story.misses ||= !turn.text && !turn.tools.length;
       story.changed.add(turn);
     }
-    if (!of) story.spent(at, usage.cost_micros, tokens(usage));
+    if (!of) story.spent(at, usage);
   },
   turn_discarded: (story, { error }, of) => {
     const turn = story.newest(of);

@@ -49,6 +49,12 @@ export function count(number) {
   return number < 1_000_000 ? `${(number / 1000).toFixed(1)} k` : `${(number / 1_000_000).toFixed(1)} M`;
 }
 
+/** What a run used: `1.2 k in, 80 out`; `estimated` of the tokens were counted by no provider. */
+export function used({ input_tokens: input, output_tokens: output }, estimated = 0) {
+  const share = estimated === input + output ? ", an estimate" : `, ${count(estimated)} of them an estimate`;
+  return `${count(input)} in, ${count(output)} out${estimated ? share : ""}`;
+}
+
 /** The zone that a schedule goes by: an interval goes by none. */
 export function zoned(schedule, zone) {
   return zone && !schedule?.startsWith("every ") ? ` ${zone}` : "";
