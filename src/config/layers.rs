@@ -13,8 +13,24 @@ const OWN_PREFIX: &str = "FLEDGE_";
 /// Those that it reads.
 const READ: [&str; 7] = ["LOG", "MODEL", "NON_INTERACTIVE", "SERVE_TOKEN", "STATE_DIR", "SYNC", "SYNC_TOKEN"];
 /// Those that it sets for what it starts, which may be fledge again.
-const SET_FOR_CHILDREN: [&str; 10] =
-    ["CHANGED", "GIT_READS", "GIT_SAYS", "HOLDOUT", "RUN", "STEP", "TOOLS", "TREE_AFTER", "TREE_BEFORE", "TURN"];
+const SET_FOR_CHILDREN: [&str; 16] = [
+    "CHANGED",
+    "DELIVERY",
+    "GIT_READS",
+    "GIT_SAYS",
+    "HEALTH",
+    "HEALTH_WAS",
+    "HOLDOUT",
+    "MONITOR",
+    "MONITOR_NAME",
+    "RUN",
+    "SINCE",
+    "STEP",
+    "TOOLS",
+    "TREE_AFTER",
+    "TREE_BEFORE",
+    "TURN",
+];
 
 /// All variables of this process as they were when it began. One that is empty counts as not set; one that is not Unicode is
 /// left out. Shown by names only.

@@ -208,7 +208,7 @@ fn a_place_for_state_that_cannot_be_made_is_said_as_it_is() {
 #[test]
 fn names_that_are_slips_have_the_near_one() {
     let place = Fledge::new().lane("verify", &needs("x")).env("FLEDGE_STAT_DIR", "/x").env("FLEDGE_MODLE", "y");
-    let place = place.env("ANTHROPIC_API_KEY", " ").env("FLEDGE_TEST_X", "1");
+    let place = place.env("ANTHROPIC_API_KEY", " ").env("FLEDGE_TEST_X", "1").env("FLEDGE_SINCE", "now");
     let found = checks(&place.args(&["doctor", "--json"]).run());
     let slip = part(&found, "config.FLEDGE_STAT_DIR");
     let mend = "did you mean `FLEDGE_STATE_DIR`? `unset FLEDGE_STAT_DIR` if not";

@@ -267,11 +267,13 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
         Some(_) | None => String::new(),
     };
     let says = match (&how, &secret) {
-        (how, _) if how.is_empty() => format!("nobody is told of it{replaced}"),
+        (how, _) if how.is_empty() => format!("changes of its health are sent to no one{replaced}"),
         (_, Some(_)) => {
-            format!("it is told{replaced}; what is sent is signed with this secret, which is not shown again:")
+            format!(
+                "changes of its health are sent there{replaced}; each message is signed with this secret, which is not shown again:"
+            )
         }
-        (_, None) => format!("it is told{replaced}"),
+        (_, None) => format!("changes of its health are sent there{replaced}"),
     };
     store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
     place.told(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))

@@ -136,11 +136,11 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     let said = place.says(&["monitors", "add", "pulse", "--schedule", "every 10m", "--margin", "2m"], &[]);
     assert_eq!(said, "exit 0\n`pulse` is expected from now on\n");
     let said = place.says(&["monitors", "tell", "pulse", "--command", "true"], &[]);
-    assert_eq!(said, "exit 0\nit is told\n");
+    assert_eq!(said, "exit 0\nchanges of its health are sent there\n");
     let said = place.says(&["monitors", "tell", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
-    assert!(said.contains("it is told, instead of the program `true`; what is sent is signed"), "{said}");
+    assert!(said.contains("are sent there, instead of the program `true`; each message is signed"), "{said}");
     let said = place.says(&["monitors", "tell", "pulse", "--nobody"], &[]);
-    assert_eq!(said, "exit 0\nnobody is told of it, instead of https://example.org\n");
+    assert_eq!(said, "exit 0\nchanges of its health are sent to no one, instead of https://example.org\n");
     place.says(&["monitors", "checkin", "pulse", "in_progress", "--id", "8"], &[]);
     let shown = place.says(&["monitors", "show", "pulse"], &[]);
     assert!(shown.contains("  in_progress  client"), "{shown}");
