@@ -13,9 +13,12 @@ use clap::Args;
 #[command(
     after_help = "The lane is `verify` unless --lane says otherwise. It judges what is there first: where it passes, that is all, and no \
     model is asked for.\n\nExamples:\n  fledge fix\n  fledge fix --lane test --lane lint --max-retries 5\n  \
-    fledge fix --stuck-after 2 --report report.json"
+    fledge fix --stuck-after 2 --report report.json\n  fledge fix -p 'Do not touch src/parser'"
 )]
 pub(super) struct FixArguments {
+    /// What the agent is told beside that the checks fail
+    #[arg(long, short, value_name = "TEXT")]
+    prompt: Option<String>,
     #[command(flatten)]
     options: RunOptions,
     /// Known, so that it can be said what to do instead
@@ -36,7 +39,12 @@ pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result
     }
     let task = |defaults: &Defaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
-        Ok(Task { gate: GateChoice::Lanes(lanes.clone()), ..defaults.of(Task::fix(lanes)) })
+        let mut task = defaults.of(Task::fix(lanes.clone()));
+        task.gate = GateChoice::Lanes(lanes);
+        if let Some(text) = &arguments.prompt {
+            task.prompt = format!("{}\n\n{text}", task.prompt);
+        }
+        Ok(task)
     };
     run::begin(options, task, environment)
 }

@@ -32,14 +32,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
+    after_help = "Examples:\n  fledge run task.md\n  fledge run -p 'Fix the failing test'\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
     echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run\n  \
     fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume\n  fledge run task.md --candidates 3"
 )]
 pub(super) struct RunArguments {
     /// The task: a Markdown file, or `-` for standard input; or many: files, folders, globs, or one batch.yaml
-    #[arg(required = true, value_name = "TASK")]
+    #[arg(required_unless_present = "prompt", value_name = "TASK")]
     tasks: Vec<String>,
+    /// The text of the task itself, instead of a file
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "tasks")]
+    prompt: Option<String>,
     /// Run no gate: the result is `skipped`, not verified by anything
     #[arg(long, conflicts_with_all = ["lane", "expect"])]
     no_verify: bool,
@@ -60,7 +63,15 @@ pub(super) struct RunArguments {
 /// # Errors
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    let RunArguments { tasks, no_verify, options, batch, .. } = arguments;
+    let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
+    if let Some(prompt) = unquoted_prompt(tasks) {
+        let error = anyhow!("there is no task file `{}`", tasks.join(" "));
+        return Err(Failure::input(error).hint(format!("if that is the task itself: `fledge run -p {prompt}`")));
+    }
+    if prompt.is_some() && batch.is_any() {
+        let error = anyhow!("--prompt: one text is one run, and these flags are for many");
+        return Err(Failure::input(error).hint("write the task to a file, and name the file"));
+    }
     if batch::is_meant(tasks, batch) {
         let params = values(arguments.params.as_deref(), &arguments.param)?;
         let (no_verify, eval) = (*no_verify, None);
@@ -200,9 +211,17 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
     (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
+/// The words of a command line that are no task files but a task, as a word for a shell.
+fn unquoted_prompt(tasks: &[String]) -> Option<String> {
+    let is_word = |task: &String| !task.contains(['/', '*', '{']) && Path::new(task).extension().is_none();
+    let is_prose = tasks.iter().all(|task| !Path::new(task).exists() && (task.contains(' ') || is_word(task)));
+    let prompt = tasks.join(" ");
+    (is_prose && prompt.contains(' ')).then(|| format!("'{}'", prompt.replace('\'', r"'\''")))
+}
+
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
     let source = arguments.tasks.first().map_or("-", String::as_str);
-    let text = read_source(source)?;
+    let text = arguments.prompt.clone().map_or_else(|| read_source(source), Ok)?;
     let values = values(arguments.params.as_deref(), &arguments.param)?;
     let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
     if let Some(fault) = init::unwritten(&text, source) {

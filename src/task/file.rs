@@ -72,6 +72,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
     task.title = match table.text("title", &mut problems) {
         Some(title) => one_line(title),
+        None if source == "-" => title_of(&task.prompt, &opening(&task.prompt)),
         None => title_of(&task.prompt, file_stem(source)),
     };
     read_gate(&mut table, &mut task, &mut problems);
@@ -255,6 +256,14 @@ pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
     fallback.into()
 }
 
+/// The first line of a task that is in no file, as long as the subject of a commit may be.
+fn opening(prompt: &str) -> String {
+    const LONGEST: usize = 72;
+    let line = one_line(prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("task"));
+    let cut = line.char_indices().nth(LONGEST).and_then(|_| line.char_indices().nth(LONGEST - 1));
+    cut.map_or_else(|| line.clone(), |(at, _)| format!("{}…", line[..at].trim_end()))
+}
+
 /// A title has no line breaks and no control characters: it goes into lists and commit messages.
 fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
@@ -264,5 +273,5 @@ fn one_line(text: &str) -> String {
 }
 
 fn file_stem(source: &str) -> &str {
-    Path::new(source).file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "-").unwrap_or("task")
+    Path::new(source).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
 }

@@ -114,6 +114,9 @@ fn a_title_is_given_or_the_first_heading_or_the_files_name() {
     assert_eq!(title("Do.\n\n```sh\n# a comment\n```\n\n## Repair\tdates ##\n"), "Repair dates");
     assert_eq!(title("#hashtag\nDo."), "task");
     assert_eq!(parse("Do.", "a/fix-dates.md", &ParamValues::new()).unwrap().title, "fix-dates");
+    let prompt = |text: &str| parse(text, "-", &ParamValues::new()).unwrap().title;
+    assert_eq!((prompt("Do.\n\n# This"), prompt("\nFix  it.\nNow.")), ("This".into(), "Fix it.".into()));
+    assert_eq!((prompt(&"ž".repeat(72)), prompt(&"ž".repeat(73))), ("ž".repeat(72), format!("{}…", "ž".repeat(71))));
 }
 
 #[test]

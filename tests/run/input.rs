@@ -25,6 +25,41 @@ fn a_dash_reads_the_task_from_standard_input() {
 }
 
 #[test]
+fn a_prompt_on_the_command_line_is_the_task() {
+    let model = Model::new([say("Done.")]);
+    let run = |args: &[&str]| Fledge::new().args(args).anthropic(&model).run();
+    let report = run(&["run", "-p", "Fix the failing test", "--no-verify"]).must_be(0, "skipped");
+    assert_eq!((&report["title"], &report["task"]["source"]), (&json!("Fix the failing test"), &json!("-")));
+    assert_eq!(first_message(&model), "Fix the failing test");
+    for words in [&["Fix the failing test"][..], &["Fix", "the", "failing", "test"]] {
+        let run = run(&[&["run"], words].concat());
+        run.must_exit(2);
+        let says = "there is no task file `Fix the failing test`\n";
+        let hint = "if that is the task itself: `fledge run -p 'Fix the failing test'`";
+        assert!(run.stderr.contains(says) && run.stderr.contains(hint), "{}", run.stderr);
+    }
+    for (args, says) in [
+        (&["run", "-p", "Fix it", "task.md"][..], "cannot be used with"),
+        (&["run", "-p", "Fix it", "--candidates", "3"], "one text is one run"),
+        (&["run", "-p", " "], "-:1:1: the task has no text"),
+        (&["run"], "required"),
+    ] {
+        let run = run(args);
+        run.must_exit(2);
+        assert!(run.stderr.contains(says), "{args:?}: {}", run.stderr);
+    }
+    assert_eq!(model.count(), 1);
+}
+
+#[test]
+fn a_prompt_of_fix_is_told_beside_what_fails() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).args(&["fix", "-p", "Write no other file."]).run();
+    run.must_be(0, "verified");
+    assert!(first_message(&model).contains("Write no other file."), "{}", first_message(&model));
+}
+
+#[test]
 fn tools_and_steps_have_no_standard_input() {
     let model = Model::new([crate::support::shell("cat > got"), say("Done.")]);
     let fledge = Fledge::simple(&model).lane("verify", "room: in-place\nsteps: [{ name: read, run: 'cat > got2' }]");

@@ -41,7 +41,7 @@ fn delay(text: &str) -> Result<Duration, String> {
 
 impl BatchArguments {
     /// Whether anything is said that is only of use for many tasks.
-    pub(super) fn is_any(&self) -> bool {
+    pub(in crate::cli) fn is_any(&self) -> bool {
         let Self { jobs, fail_fast, keep_going, retries, retry_delay, candidates, resume } = self;
         let is_said = jobs.is_some() || retries.is_some() || retry_delay.is_some() || candidates.is_some();
         is_said || *fail_fast || *keep_going || *resume
