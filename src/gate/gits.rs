@@ -6,6 +6,7 @@ use super::Seal;
 use super::seal::{Sealed, Stamps};
 use crate::process::wall::{WallKind, git_led_to, gits_below};
 use crate::verdict::Finding;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,9 +99,9 @@ impl Seal {
         self.heeded(wall, self.inspect())
     }
 
-    /// The same, and the stamps of all protected files from before they were read.
-    pub(super) fn found_stamped(&self, wall: WallKind) -> (Vec<Finding>, Stamps) {
-        let (findings, stamps) = self.inspect_stamped();
+    /// Returns what [`Seal::found`] does, and the stamps of all protected files and of these manifests from before they were read.
+    pub(super) fn found_stamped(&self, wall: WallKind, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
+        let (findings, stamps) = self.inspect_stamped(manifests);
         (self.heeded(wall, findings), stamps)
     }
 

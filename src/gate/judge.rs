@@ -7,13 +7,13 @@
 mod again;
 mod canaries;
 mod early;
+mod held_out;
 mod ready;
 mod settle;
 mod short;
 mod standing;
 
 use super::base::{self, Base, BaseFault};
-use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};
 use super::install::Installation;
@@ -31,7 +31,6 @@ use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
 use early::Early;
-use settle::Ran;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,10 +68,11 @@ impl Sitting<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
         let mut record = Record::default();
-        let wall = self.site.wall.kind();
+        let (wall, manifests) = (self.site.wall.kind(), self.manifests_here());
+        let also = manifests.clone();
         let (taken, looked) = tokio::join!(
             candidate::take(self.gate, self.site, self.stop),
-            self.look(move |seal| seal.found_stamped(wall))
+            self.look(move |seal| seal.found_stamped(wall, &also))
         );
         let (mut findings, before) = match looked {
             Ok(looked) => looked,
@@ -93,7 +93,7 @@ impl Sitting<'_> {
         let verdict = self.said(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
-            let (mut changed, after) = seal.found_stamped(wall);
+            let (mut changed, after) = seal.found_stamped(wall, &manifests);
             let touched = seal.touched(&before, &after);
             changed.retain(|finding| !candidate::is_in(&settled, &finding.path));
             (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
@@ -193,41 +193,6 @@ impl Sitting<'_> {
             self.excuse(shortfalls, tree, record).await?;
         }
         Ok(base.evidence.ran())
-    }
-
-    /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
-    async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
-        for lane in &self.gate.held_out {
-            let name = format!("held-out-{}", lane.name);
-            let Ran { outcome, room, .. } = self.run(lane, &name, tree, record, &|_| {}).await?;
-            if let Some(room) = room {
-                room.close().await;
-            }
-            match outcome.ruling {
-                LaneRuling::Passed => {}
-                LaneRuling::Failed => return Err(self.held_out_failed(record)),
-                LaneRuling::Errored => {
-                    return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
-                }
-                LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
-                LaneRuling::NothingRan => {
-                    return Err(Early::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
-                }
-            }
-            let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
-            let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
-            if sight.share(None) != Seen::All {
-                return Err(self.held_out_failed(record));
-            }
-        }
-        Ok(())
-    }
-
-    fn held_out_failed(&self, record: &Record) -> Early {
-        let feedback =
-            "every check of the project passed, but a hold-out check failed: the work is not right in general";
-        let verdict = self.verdict(Ruling::Failed, record);
-        Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 
     /// What the gate said of the base: judged now, if it was not.
@@ -349,6 +314,11 @@ impl Sitting<'_> {
         let still: BTreeSet<&str> = still.iter().map(|finding| finding.path.as_str()).collect();
         let feedback = feedback::put_back(&paths, &still, Policy::is_manifest);
         Verdict { findings, feedback, notes, ..verdict }
+    }
+
+    /// The manifests that nothing may write in the workspace while the gate runs: none where all lanes have rooms.
+    fn manifests_here(&self) -> BTreeSet<String> {
+        if self.gate.is_clean() { BTreeSet::new() } else { self.gate.watched_manifests(&self.gate.lanes) }
     }
 
     /// Looks at protected files on a thread that may block.

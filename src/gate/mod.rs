@@ -32,6 +32,7 @@ mod logs;
 mod masked;
 mod names;
 mod pages;
+mod pinned;
 mod planted;
 pub mod policy;
 mod protected;
@@ -259,46 +260,6 @@ impl Gate {
 
     fn fills_caches(&self) -> bool {
         self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
-    }
-
-    /// The protected paths of a tree, which stay as they are in the room of a lane, but for files that the base's own steps write. With layers these are files, two thousand at most, and new
-    /// files may be made beside them: the layer of a room shows each change of the others. Else they are folders too, where the lane writes no
-    /// files of its own. A lane that only the gate knows may put its own tests among the others.
-    async fn kept(
-        &self,
-        site: &Site,
-        lane: &Lane,
-        tree: &TreeId,
-        stop: &CancellationToken,
-    ) -> Result<Vec<String>, TreesFault> {
-        if lane.held_out.is_some() {
-            return Ok(Vec::new());
-        }
-        if !site.has_layers {
-            let paths = site.trees.paths(tree, stop).await?;
-            return Ok(self.policy.kept(&paths, !lane.writes));
-        }
-        let mut protected = self.protected_of_base(site, stop).await?.clone();
-        for change in site.trees.changes(&self.base, tree, stop).await? {
-            if change.to_mode == 0 {
-                protected.remove(&change.path);
-            } else if self.policy.rule(&change.path).is_some() {
-                protected.insert(change.path);
-            }
-        }
-        if let Some(base) = self.judged.get() {
-            protected.retain(|path| !base.restless.contains(path));
-        }
-        Ok(self.policy.pinned(protected))
-    }
-
-    async fn protected_of_base(&self, site: &Site, stop: &CancellationToken) -> Result<&BTreeSet<String>, TreesFault> {
-        let is_protected = |path: &String| self.policy.rule(path).is_some();
-        let find = || async {
-            let paths = site.trees.paths(&self.base, stop).await?;
-            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
-        };
-        self.protected_files.get_or_try_init(find).await
     }
 
     /// Returns the checkout of the base, which rooms overlay. Returns `None` without overlays, with

@@ -24,6 +24,8 @@ const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
 const READ: u64 = 256 * 1024 * 1024;
 /// Bytes of a file that stands in the way up to which it is copied aside.
 const ASIDE: u64 = 64 * 1024 * 1024;
+/// Why no step may write a manifest, even for a while: a later command of the step reads it.
+const MANIFEST: &str = "it says what the checks run";
 
 /// The seal on a workspace's protected files.
 #[derive(Debug)]
@@ -99,10 +101,10 @@ impl Seal {
         self.compare(self.survey(), |_| true)
     }
 
-    /// The same, and the stamps of all protected files from before they were read.
-    pub(super) fn inspect_stamped(&self) -> (Vec<Finding>, Stamps) {
+    /// Returns what differs, and the stamps of all protected files and of these manifests from before they were read.
+    pub(super) fn inspect_stamped(&self, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
         let entries = self.survey();
-        let stamps = stamps_of(&entries);
+        let stamps = self.stamps_of(&entries, manifests);
         (self.compare(entries, |_| true), stamps)
     }
 
@@ -132,19 +134,17 @@ impl Seal {
         findings
     }
 
-    /// The stamps of all protected files as they are now.
-    pub fn stamps(&self) -> Stamps {
-        stamps_of(&self.survey())
+    /// The stamps of all protected files as they are now, and of these manifests beside them.
+    pub(super) fn stamps_with(&self, manifests: &BTreeSet<String>) -> Stamps {
+        self.stamps_of(&self.survey(), manifests)
     }
 
-    /// The stamps of all protected files as they are now, and of these files beside them.
-    pub(super) fn stamps_with(&self, files: &BTreeSet<String>) -> Stamps {
-        let Stamps(mut stamps) = self.stamps();
-        let paths = files.iter().map(|path| text_path(path));
-        stamps.extend(
-            paths.filter_map(|path| Some((path.clone(), stamp(&self.root.join(path).symlink_metadata().ok()?)))),
-        );
-        Stamps(stamps)
+    fn stamps_of(&self, entries: &[(PathBuf, DirEntry)], manifests: &BTreeSet<String>) -> Stamps {
+        let own = entries.iter().filter_map(|(path, entry)| Some((path.clone(), stamp(&entry.metadata().ok()?))));
+        let paths = manifests.iter().map(|path| text_path(path));
+        let others =
+            paths.filter_map(|path| Some((path.clone(), stamp(&self.root.join(path).symlink_metadata().ok()?))));
+        Stamps(own.chain(others).collect())
     }
 
     /// The paths that were written between two looks.
@@ -160,7 +160,8 @@ impl Seal {
     }
 
     pub(super) fn finding(&self, path: &Path, change: &str) -> Finding {
-        let why = if self.is_git(path) { gits::WHY } else { "" };
+        // What no rule protects is looked at because it is a manifest.
+        let why = if self.is_git(path) { gits::WHY } else { MANIFEST };
         let path = path_text(path);
         let rule = self.protection.rule(&path).map_or(why, |rule| rule.why.as_str());
         Finding { change: change.into(), rule: rule.into(), path }
@@ -324,10 +325,6 @@ impl Seal {
 
 fn stamp(meta: &Metadata) -> (u64, u64, i64, i64) {
     (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec())
-}
-
-fn stamps_of(entries: &[(PathBuf, DirEntry)]) -> Stamps {
-    Stamps(entries.iter().filter_map(|(path, entry)| Some((path.clone(), stamp(&entry.metadata().ok()?)))).collect())
 }
 
 impl Sealed {

@@ -32,9 +32,6 @@ enum Before {
 /// The protected paths that a layer changes.
 type Differences = BTreeMap<PathBuf, Differs>;
 
-/// Why no step may write a manifest, even for a while: a later command of the step reads it.
-const MANIFEST: &str = "it says what the checks run";
-
 #[derive(Debug)]
 struct Post {
     seal: Seal,
@@ -55,7 +52,7 @@ impl Sentry {
     pub(super) async fn post(gate: &Gate, lane: &Lane, room: &CleanRoom, kept: &[String]) -> Result<Self, String> {
         let (protection, files, kept) = (gate.policy.protection().clone(), room.files(), kept.to_vec());
         let sides = room.overlay().map(|overlay| overlay.sides().clone());
-        let manifests = if lane.writes { BTreeSet::new() } else { gate.policy.closed_manifests() };
+        let manifests = gate.watched_manifests([lane]);
         let look = move || {
             let folders = FolderWatch::begin(&files, &kept);
             let seal = Seal::of_nothing(&files, protection);
@@ -90,13 +87,10 @@ impl Sentry {
 
     fn look(&self, step: &str) -> Result<(), String> {
         let Post { seal, manifests, before, folders, seen } = &*self.0;
-        let mut touched = match before {
+        let touched = match before {
             Before::Folder(before) => seal.touched(before, &seal.stamps_with(manifests)),
             Before::Layer(sides, before) => touched(seal, sides, before, &differences(seal, manifests, sides)?),
         };
-        for finding in touched.iter_mut().filter(|finding| manifests.contains(&finding.path)) {
-            finding.rule = MANIFEST.into();
-        }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in touched.into_iter().chain(folders.seen().into_iter().map(FolderWatch::finding)) {
             seen.entry(finding.path.clone()).or_insert_with(|| (finding, step.to_owned()));

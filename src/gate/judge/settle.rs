@@ -21,7 +21,7 @@ pub(super) struct Ran {
     /// Where; `None`: in the workspace itself.
     pub(super) room: Option<CleanRoom>,
     /// What is protected and was written there all the same.
-    written: Vec<Finding>,
+    pub(super) written: Vec<Finding>,
     /// What could not be written there.
     kept: Vec<String>,
 }
@@ -137,22 +137,25 @@ impl Sitting<'_> {
         }
         let ready = self.ready(lane, tree, record).await?;
         let Ready { caches, dependencies } = ready.borrowed();
-        let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
+        let watched = self.gate.watched(self.site, lane, tree, self.stop).await?;
+        let kept = if lane.held_out.is_some() { Vec::new() } else { watched.clone() };
         let wanted = Wanted { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
-        if lane.held_out.is_some() {
-            let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
-            return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
-        }
-        let sentry = Sentry::post(self.gate, lane, &room, &kept).await.map_err(Early::Broken)?;
+        let sentry = Sentry::post(self.gate, lane, &room, &watched).await.map_err(Early::Broken)?;
         let unwatched = sentry.unwatched().filter(|note| !record.notes.contains(note));
         record.notes.extend(unwatched);
         place.after_step = Some(sentry.after_step());
-        let outcome = self.site.run(lane, place, self.stop, on_step).await;
-        let written = match outcome.ruling {
-            LaneRuling::Passed => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(Early::Broken)?,
-            LaneRuling::Failed | LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => Vec::new(),
+        let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
+        let is_told = match outcome.ruling {
+            LaneRuling::Passed => true,
+            // On the base too: what a hold-out lane writes there by itself counts, whatever comes of its checks.
+            LaneRuling::Failed => lane.held_out.is_some(),
+            LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => false,
+        };
+        let written = match is_told {
+            true => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(Early::Broken)?,
+            false => Vec::new(),
         };
         Ok(Ran { outcome, room: Some(room), written, kept })
     }
@@ -220,6 +223,6 @@ impl Sitting<'_> {
 }
 
 /// The first of these paths.
-fn named(paths: &[String]) -> String {
+pub(super) fn named(paths: &[String]) -> String {
     paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
 }

@@ -14,7 +14,8 @@ impl Sitting<'_> {
     /// Judges the base, which the workspace must be at.
     pub(in crate::gate) async fn judge_base(&self) -> Verdict {
         let mut record = Record::default();
-        let before = match self.look(Seal::stamps).await {
+        let (manifests, also) = (self.manifests_here(), self.manifests_here());
+        let before = match self.look(move |seal| seal.stamps_with(&also)).await {
             Ok(before) => before,
             Err(why) => return self.errored(&record, why),
         };
@@ -26,7 +27,7 @@ impl Sitting<'_> {
             Err(fault) => Err(fault.into()),
         };
         let verdict = self.said(seated, &record);
-        let touched = self.look(move |seal: &Seal| seal.touched(&before, &seal.stamps())).await;
+        let touched = self.look(move |seal: &Seal| seal.touched(&before, &seal.stamps_with(&manifests))).await;
         let mut verdict = match touched {
             Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),
             Err(why) => self.errored(&record, why),

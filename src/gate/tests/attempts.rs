@@ -283,3 +283,47 @@ async fn a_socket_that_git_ignores_is_no_part_of_the_work_unless_it_takes_the_pl
         fs::remove_file(court.tree(path)).unwrap();
     }
 }
+
+#[tokio::test]
+async fn code_that_a_hold_out_lane_runs_writes_nothing_protected_and_the_lane_itself_may() {
+    let replaces = "cp tests/check.sh kept; echo true > tests/check.sh; . ./src/code.sh; sh tests/other.sh";
+    let files = [("src/code.sh", "false\n"), ("tests/check.sh", "true\n"), ("tests/other.sh", "true\n")];
+    let hidden = lane("", &[replaces]);
+    let court = court(&files, &[("verify", &lane("", &["true"]))], Some(&hidden)).await;
+    court.write("src/code.sh", "cp tests/other.sh kept; cat kept > tests/other.sh; rm kept\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, verdict.signature.as_str(), &verdict.findings), (Ruling::Failed, "hold-out", &vec![]));
+    assert!(!verdict.feedback.contains("tests/"), "{}", verdict.feedback);
+    let note = "a hold-out lane passed, but code that it runs has written what is protected: tests/other.sh";
+    assert_eq!(verdict.notes, [note]);
+    court.write("src/code.sh", "true\n");
+    assert_eq!(court.ruling().await, Ruling::Passed);
+}
+
+#[tokio::test]
+async fn what_steers_the_checks_is_written_for_a_while_neither_in_a_room_nor_in_the_workspace() {
+    for (path, text) in [
+        ("Makefile", "check:\n\t. ./src/code.sh\n"),
+        ("package.json", "{}\n"),
+        ("pyproject.toml", "\n"),
+        ("conftest.py", "\n"),
+        ("sub/Cargo.toml", "\n"),
+    ] {
+        for (room, ruling) in [("clean", Ruling::Tampered), ("in-place", Ruling::Errored)] {
+            let lanes = [("verify", &*lane(&format!("room: {room}"), &[CODE, "echo make"]))];
+            let court = court(&[("src/code.sh", "true\n"), (path, text)], &lanes, None).await;
+            let code =
+                format!("cp -p {path} kept; echo x > {path}; cat kept > {path}; touch -r kept {path}; rm kept\n");
+            court.write("src/code.sh", &code);
+            let verdict = court.judged(OnTamper::Restore).await;
+            let found: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
+            assert_eq!((verdict.ruling, found), (ruling, vec![path]), "{room} {path}");
+            court.write("src/code.sh", "true # other\n");
+            assert_eq!(court.ruling().await, Ruling::Passed, "{room} {path}");
+        }
+    }
+    let writes = [("verify", &*lane("room: in-place\nwrites: true", &[CODE]))];
+    let court = court(&[("src/code.sh", "true\n"), ("package.json", "{}\n")], &writes, None).await;
+    court.write("src/code.sh", "cp package.json kept; cat kept > package.json; rm kept\n");
+    assert_eq!(court.ruling().await, Ruling::Passed, "a lane that writes");
+}

@@ -1,0 +1,72 @@
+//! The lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
+
+use super::settle::{Ran, named};
+use super::{Early, Record, Sitting};
+use crate::gate::canary::Seen;
+use crate::gate::feedback;
+use crate::id::TreeId;
+use crate::lane::Lane;
+use crate::lane_runner::LaneRuling;
+use crate::verdict::{Finding, Ruling, Verdict};
+use std::collections::BTreeSet;
+
+impl Sitting<'_> {
+    /// Runs the hold-out lanes on a tree.
+    pub(super) async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+        for lane in &self.gate.held_out {
+            let name = format!("held-out-{}", lane.name);
+            let Ran { outcome, room, written, .. } = self.run(lane, &name, tree, record, &|_| {}).await?;
+            if let Some(room) = room {
+                room.close().await;
+            }
+            match outcome.ruling {
+                LaneRuling::Passed => {}
+                LaneRuling::Failed => return Err(self.held_out_failed(record)),
+                LaneRuling::Errored => {
+                    return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
+                }
+                LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
+                LaneRuling::NothingRan => {
+                    return Err(Early::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
+                }
+            }
+            let written = self.written_by_work(lane, written, tree).await?;
+            if !written.is_empty() {
+                let why = "a hold-out lane passed, but code that it runs has written what is protected";
+                record.notes.push(format!("{why}: {}", named(&written)));
+                return Err(self.held_out_failed(record));
+            }
+            let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
+            let sight = self.canary_run(lane, tree, None, ready.borrowed()).sight(logs).await?;
+            if sight.share(None) != Seen::All {
+                return Err(self.held_out_failed(record));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the protected paths that were written in the room of a hold-out lane and that the lane does not write on the base: there
+    /// its own steps write what they bring along. The lane runs on the base only where something was written.
+    async fn written_by_work(&self, lane: &Lane, written: Vec<Finding>, tree: &TreeId) -> Result<Vec<String>, Early> {
+        if written.is_empty() || tree == self.gate.base() {
+            return Ok(Vec::new());
+        }
+        let (name, all) = (format!("held-out-{}-base", lane.name), Lane { fail_fast: false, ..lane.clone() });
+        let ran = self.run(&all, &name, self.gate.base(), &mut Record::default(), &|_| {}).await?;
+        if let Some(room) = ran.room {
+            room.close().await;
+        }
+        if ran.outcome.ruling == LaneRuling::Cancelled {
+            return Err(Early::Broken("the gate was stopped".into()));
+        }
+        let own: BTreeSet<String> = ran.written.into_iter().map(|finding| finding.path).collect();
+        Ok(written.into_iter().map(|finding| finding.path).filter(|path| !own.contains(path)).collect())
+    }
+
+    fn held_out_failed(&self, record: &Record) -> Early {
+        let feedback =
+            "every check of the project passed, but a hold-out check failed: the work is not right in general";
+        let verdict = self.verdict(Ruling::Failed, record);
+        Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
+    }
+}

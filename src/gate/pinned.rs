@@ -1,0 +1,69 @@
+//! What stays as it is while lanes run: the protected files of a room, and manifests.
+
+use super::{Gate, Site};
+use crate::id::TreeId;
+use crate::lane::Lane;
+use crate::workspace::trees::TreesFault;
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+impl Gate {
+    /// The protected paths of a tree that stay as they are in the room of a lane: those of [`Gate::watched`]. A lane that only the gate
+    /// knows may put its own tests among the others.
+    pub(super) async fn kept(
+        &self,
+        site: &Site,
+        lane: &Lane,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, TreesFault> {
+        if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, lane, tree, stop).await }
+    }
+
+    /// The protected paths of a tree, but for files that the base's own steps write. With layers these are files, two thousand at most, and new
+    /// files may be made beside them: the layer of a room shows each change of the others. Else they are folders too, where the lane writes no
+    /// files of its own.
+    pub(super) async fn watched(
+        &self,
+        site: &Site,
+        lane: &Lane,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, TreesFault> {
+        if !site.has_layers {
+            let paths = site.trees.paths(tree, stop).await?;
+            return Ok(self.policy.kept(&paths, !lane.writes));
+        }
+        let mut protected = self.protected_of_base(site, stop).await?.clone();
+        for change in site.trees.changes(&self.base, tree, stop).await? {
+            if change.to_mode == 0 {
+                protected.remove(&change.path);
+            } else if self.policy.rule(&change.path).is_some() {
+                protected.insert(change.path);
+            }
+        }
+        if let Some(base) = self.judged.get() {
+            protected.retain(|path| !base.restless.contains(path));
+        }
+        Ok(self.policy.pinned(protected))
+    }
+
+    /// The manifests that no step may write while these lanes run, for a later command reads them. None where a lane writes.
+    pub(super) fn watched_manifests<'l>(&self, lanes: impl IntoIterator<Item = &'l Lane>) -> BTreeSet<String> {
+        let writes = lanes.into_iter().any(|lane| lane.writes);
+        if writes { BTreeSet::new() } else { self.policy.closed_manifests() }
+    }
+
+    pub(super) async fn protected_of_base(
+        &self,
+        site: &Site,
+        stop: &CancellationToken,
+    ) -> Result<&BTreeSet<String>, TreesFault> {
+        let is_protected = |path: &String| self.policy.rule(path).is_some();
+        let find = || async {
+            let paths = site.trees.paths(&self.base, stop).await?;
+            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
+        };
+        self.protected_files.get_or_try_init(find).await
+    }
+}
