@@ -185,27 +185,32 @@ async fn tests_inside(
     Ok(inside::changed(&before, &after, &packages).into_iter().map(told).collect())
 }
 
-/// The folders of cargo's packages in the base that are above these files and find their tests and programs by themselves.
+/// The packages of cargo in the base. Looked into are those above these new files.
 async fn packages_of(
     gate: &Gate,
     site: &Site,
     files: &[&str],
     stop: &CancellationToken,
-) -> Result<BTreeSet<String>, TreesFault> {
-    let mut found = BTreeSet::new();
+) -> Result<inside::Packages, TreesFault> {
+    let mut packages = inside::Packages::default();
     for folder in gate.policy.cargo_packages() {
+        packages.all.insert(folder.to_owned());
         let is_above =
             |file: &&str| folder.is_empty() || file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         if !files.iter().any(is_above) {
             continue;
         }
         let manifest = text(site, gate.base(), &joined(folder, "Cargo.toml"), stop).await?.unwrap_or_default();
-        // A workspace without a root package has no tests.
-        if manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key)) {
-            found.insert(folder.to_owned());
+        if finds_tests(&manifest) {
+            packages.finding.insert(folder.to_owned());
         }
     }
-    Ok(found)
+    Ok(packages)
+}
+
+/// Returns true if cargo finds the tests and programs of a package by their folders. A workspace without a root package has none.
+fn finds_tests(manifest: &str) -> bool {
+    manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key))
 }
 
 /// A file of source, where it is one that is not too large.
@@ -261,6 +266,20 @@ mod tests {
     use super::*;
     use crate::verdict::HeldBack;
     use crate::workspace::trees::Oddness;
+
+    #[test]
+    fn cargo_finds_the_tests_of_a_package_that_does_not_say_otherwise() {
+        for (manifest, is_one) in [
+            ("[package]\nname = 'a'\n", true),
+            ("[workspace]\nmembers = ['a']\n[package]\nname = 'b'\n", true),
+            ("[workspace]\nmembers = ['a']\n[workspace.package]\nedition = '2021'\n", false),
+            ("[package]\nname = 'a'\nautotests = false\n", false),
+            ("[package]\nname = 'a'\nautobins = false\n", false),
+            ("", false),
+        ] {
+            assert_eq!(finds_tests(manifest), is_one, "{manifest}");
+        }
+    }
 
     #[test]
     fn no_flag_is_named_for_what_no_task_can_open() {

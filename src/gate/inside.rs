@@ -3,7 +3,7 @@
 //! What hides such a change well enough is not found. Pure.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 /// Modules within modules that are looked into.
@@ -22,22 +22,38 @@ pub(super) struct Source<'p> {
     pub(super) is_new: bool,
 }
 
-/// The files of the base in which a test was that is in none of the files now, or is another one. A test that was only moved is found in one of
-/// `after`. A new file that no module declares is not built, so what is in it does not count, unless it lies where cargo finds tests and
-/// programs of `packages`, the folders of those that do not say otherwise.
-pub(super) fn changed<'b>(
-    before: &[(&'b str, String)],
-    after: &[Source<'_>],
-    packages: &BTreeSet<String>,
-) -> Vec<&'b str> {
-    let mut now = Found::default();
-    built(after, packages).into_iter().for_each(|source| now.look_into(&source.text));
-    let is_other = |text: &str| {
-        let mut was = Found::default();
+/// The packages of cargo in the base, by their folders.
+#[derive(Debug, Default)]
+pub(super) struct Packages {
+    /// All of them.
+    pub(super) all: BTreeSet<String>,
+    /// Those that find their tests and programs by themselves.
+    pub(super) finding: BTreeSet<String>,
+}
+
+impl Packages {
+    /// Returns the folder of the package that a file belongs to.
+    fn of(&self, path: &str) -> Option<&str> {
+        let all = self.all.iter().filter(|folder| below(folder, path).is_some());
+        all.max_by_key(|folder| folder.len()).map(String::as_str)
+    }
+}
+
+/// The files of the base in which a test was that is in none of the files of its package now, or is another one. A test that was only moved is
+/// found in one of `after`; in another package no check may run it. A new file that no module declares is not built, so what is in it does
+/// not count, unless it lies where cargo finds tests and programs of `packages`.
+pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>], packages: &Packages) -> Vec<&'b str> {
+    let mut now: BTreeMap<Option<&str>, Found> = BTreeMap::new();
+    for source in built(after, &packages.finding) {
+        now.entry(packages.of(source.path)).or_default().look_into(&source.text);
+    }
+    let nothing = Found::default();
+    let is_other = |path: &str, text: &str| {
+        let (mut was, now) = (Found::default(), now.get(&packages.of(path)).unwrap_or(&nothing));
         was.look_into(text);
         !was.tests.is_subset(&now.items) || !was.examples.is_subset(&now.examples)
     };
-    before.iter().filter(|(_, text)| is_other(text)).map(|(path, _)| *path).collect()
+    before.iter().filter(|(path, text)| is_other(path, text)).map(|(path, _)| *path).collect()
 }
 
 /// The sources that are built: those that the base had, those that cargo finds as tests or programs by their folder, and what these declare.
@@ -61,16 +77,17 @@ fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<
 
 /// Returns true if cargo builds the file as a test or a program of the package because of its folder.
 fn is_found_in(package: &str, path: &str) -> bool {
-    let below = if package.is_empty() {
-        Some(path)
-    } else {
-        path.strip_prefix(package).and_then(|rest| rest.strip_prefix('/'))
-    };
-    let place = below.and_then(|path| path.strip_prefix("tests/").or_else(|| path.strip_prefix("src/bin/")));
+    let place =
+        below(package, path).and_then(|path| path.strip_prefix("tests/").or_else(|| path.strip_prefix("src/bin/")));
     place.is_some_and(|name| match name.split_once('/') {
         None => name.ends_with(".rs"),
         Some((_, inner)) => inner == "main.rs",
     })
+}
+
+/// The rest of a path below a folder.
+fn below<'p>(folder: &str, path: &'p str) -> Option<&'p str> {
+    if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
 /// The paths that a module may be at, seen from the file that declares it.
@@ -279,109 +296,4 @@ fn examples(text: &str) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BASE: &str = "/// Adds.\n///\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n\n\
-        #[cfg(test)]\nmod tests {\n    use super::*;\n\n    fn three() -> i32 { 3 }\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), three());\n    }\n}\n";
-
-    fn is_told(after: &[&str]) -> bool {
-        let source = |(number, text): (usize, &&str)| Source {
-            path: if number == 0 { "src/a.rs" } else { "src/a/tests.rs" },
-            text: (*text).to_owned(),
-            is_new: number > 0,
-        };
-        let after: Vec<Source<'_>> = after.iter().enumerate().map(source).collect();
-        changed(&[("src/a.rs", BASE.to_owned())], &after, &BTreeSet::new()) == ["src/a.rs"]
-    }
-
-    #[test]
-    fn what_leaves_the_tests_as_they_were_is_not_told() {
-        let more =
-            "    #[test]\n    fn adds_more() {\n        assert_eq!(add(2, 2), 4);\n    }\n\n    #[test]\n    fn adds()";
-        let product = BASE.split("mod tests {").next().unwrap();
-        let apart = format!("{product}mod tests;\n").replace("a - b", "a + b");
-        let moved = "use super::*;\nfn three() -> i32 { 3 }\n#[test]\nfn adds() { assert_eq!(add(1, 2), three()); }\n";
-        for after in [
-            vec![BASE],
-            vec![&*BASE.replace("a - b", "a + b")],
-            vec![&*BASE.replace("    #[test]\n    fn adds()", more)],
-            vec![&*BASE.replace("\n        assert_eq!", " // what it is for\n  assert_eq!  ")],
-            vec![&*BASE.replace("/// Adds.", "/// Adds two numbers.\n///\n/// ```text\n/// 1 + 2\n/// ```")],
-            vec![&*apart, moved],
-        ] {
-            assert!(!is_told(&after), "{after:#?}");
-        }
-        assert!(
-            changed(
-                &[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())],
-                &[],
-                &BTreeSet::new()
-            )
-            .is_empty()
-        );
-    }
-
-    #[test]
-    fn a_test_that_is_kept_where_it_is_not_built_is_another_one() {
-        let weaker = BASE.replace("assert_eq!(add(1, 2), three());", "");
-        let kept = BASE.replace("#[cfg(test)]\nmod tests {", "mod tests {");
-        for (declared, path, is_built) in [
-            ("", "src/old.rs", false),
-            ("mod other;\n", "src/old.rs", false),
-            ("#[cfg(any())]\nmod old;\n", "src/old.rs", false),
-            ("#[cfg_attr(all(), cfg(any()))]\nmod old;\n", "src/old.rs", false),
-            ("// mod old;\n", "src/old.rs", false),
-            ("mod old;\n", "src/deep/old.rs", false),
-            ("", "examples/old.rs", false),
-            ("", "src/tests/old.rs", false),
-            ("", "src/a/bin/old.rs", false),
-            ("", "tests/deep/old.rs", false),
-            ("", "doc/tests/old.rs", false),
-            ("", "crates/b/src/tests/old.rs", false),
-            ("", "crates/b/tests/old.rs", true),
-            ("", "tests/deep/main.rs", true),
-            ("", "src/bin/old.rs", true),
-            ("mod tests { mod old; }\n", "src/tests/old.rs", false),
-            ("pub mod old;\n", "src/old.rs", true),
-            ("#[cfg(test)]\nmod old;\n", "src/old/mod.rs", true),
-            ("#[path = \"kept/old.rs\"]\nmod old;\n", "src/kept/old.rs", true),
-            ("mod old;\n", "src/a/old.rs", true),
-            ("", "tests/old.rs", true),
-        ] {
-            let source = |path, text, is_new| Source { path, text, is_new };
-            for old in [BASE, &kept] {
-                let after =
-                    [source("src/a.rs", format!("{declared}{weaker}"), false), source(path, old.to_owned(), true)];
-                let packages = BTreeSet::from([String::new(), "crates/b".into()]);
-                let told = changed(&[("src/a.rs", BASE.to_owned())], &after, &packages);
-                assert_eq!(told.is_empty(), is_built, "{declared}: {path}");
-            }
-        }
-    }
-
-    #[test]
-    fn tests_that_are_other_ones_are_told_however_they_were_changed() {
-        for (from, to) in [
-            ("assert_eq!(add(1, 2), three());", ""),
-            ("assert_eq!(add(1, 2), three());", "return; assert_eq!(add(1, 2), three());"),
-            ("assert_eq!(add(1, 2), three());", "/* assert_eq!(add(1, 2), three()); */"),
-            ("{ 3 }", "{ -1 }"),
-            ("use super::*;", "use super::*; use crate::fake::add;"),
-            ("use super::*;", "use super::*; fn add(a: i32, b: i32) -> i32 { a + b }"),
-            ("    use super::*;\n", "    use crate::fake::*;\n"),
-            ("#[test]", "#[test]\n    #[ignore]"),
-            ("#[test]", ""),
-            ("#[cfg(test)]", "#[cfg(all(test, any()))]"),
-            ("#[cfg(test)]\nmod tests {", "#[cfg(any())]\nmod old {"),
-            ("(a::add(1, 2), 3)", "(a::add(1, 2), -1)"),
-            ("/// ```\n/// assert", "/// ```ignore\n/// assert"),
-        ] {
-            assert!(BASE.contains(from), "{from}");
-            assert!(is_told(&[&BASE.replace(from, to)]), "{from} -> {to}");
-        }
-        assert!(is_told(&[]) && is_told(&["fn not("]), "what is gone, or cannot be read");
-        let deep = format!("fn a() {{ {}{} }}", "(".repeat(200_000), ")".repeat(200_000));
-        assert!(is_told(&[&deep]), "and nothing is overrun by it");
-    }
-}
+mod tests;

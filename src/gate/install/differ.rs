@@ -14,9 +14,9 @@ const LOCKS: [&str; 24] = [
 ];
 /// Names of manifests that are not compared by section.
 #[rustfmt::skip]
-const MANIFESTS: [&str; 25] = [
+const MANIFESTS: [&str; 24] = [
     "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "libs.versions.toml", "Gemfile", "composer.json", "Pipfile",
-    "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "pubspec_overrides.yaml", "requirements.in", "bunfig.toml",
+    "tox.ini", "noxfile.py", "go.work", "mix.exs", "pubspec.yaml", "pubspec_overrides.yaml", "requirements.in", "bunfig.toml",
     "setup.py", "environment.yml", "environment.yaml", "build.sbt", "Package.swift", "Directory.Packages.props", "packages.config",
 ];
 /// Endings of such manifests.

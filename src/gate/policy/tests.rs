@@ -26,8 +26,10 @@ const BASE: &[(&str, &str)] = &[
     ),
     (
         "pyproject.toml",
-        "[project]\nname = 'p'\ndependencies = ['requests>=2']\n[dependency-groups]\ndev = ['pytest>=8']\n[tool.pytest.ini_options]\naddopts = '-q'\n[build-system]\nrequires = ['hatchling']\n",
+        "[project]\nname = 'p'\ndependencies = ['requests>=2']\n[dependency-groups]\ndev = ['pytest>=8']\n[tool.pytest.ini_options]\naddopts = '-q'\n[build-system]\nrequires = ['hatchling']\n[tool.uv.workspace]\nmembers = ['packages/*']\n",
     ),
+    ("pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n  - '!packages/old'\n"),
+    ("lerna.json", r#"{"version":"1.0.0","packages":["packages/*"]}"#),
     ("setup.cfg", "[metadata]\nname = p\n[tool:pytest]\naddopts = -q\n[options]\ninstall_requires =\n  requests\n"),
     ("go.mod", "module m\n\ngo 1.22\n\nrequire (\n\tgithub.com/a/b v1.0.0\n)\n"),
     (

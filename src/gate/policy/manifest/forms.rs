@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 pub(super) enum Form {
     Cargo,
     Node,
+    /// `pnpm-workspace.yaml`.
+    Yaml,
     Python,
     /// `setup.cfg`.
     Ini,
@@ -24,6 +26,7 @@ pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
         Form::Cargo => parse_toml(text).map(by_name),
         Form::Python => parse_toml(text),
         Form::Node => serde_json::from_str(text).ok().filter(Value::is_object),
+        Form::Yaml => serde_yaml::from_str(text).ok().filter(Value::is_object),
         Form::Ini => ini(text),
         Form::Go => Some(go(text)),
         Form::Cmake => Some(super::cmake::tree(text)),

@@ -157,7 +157,7 @@ fn change(
     let is_wrong = match row.how {
         How::Same => true,
         How::Kept => was.is_some(),
-        How::MayGrow => !items(was).all(|item| items(is).any(|other| other == item)),
+        How::MayGrow => !has_grown(was, is),
         How::Scripts => was.is_some() || is_hook(name, whole),
         How::NotWeaker => is_weaker(was, is),
         How::Programs => sources::is_known(name),
@@ -175,6 +175,20 @@ fn change(
 
 fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether a list has all its items still, and no new one that takes something away. Where an item does, the order counts.
+fn has_grown(was: Option<&Value>, is: Option<&Value>) -> bool {
+    let takes_away = |item: &Value| item.as_str().is_some_and(|item| item.starts_with('!'));
+    let is_new = |item: &Value| !items(was).any(|other| other == item);
+    if items(is).any(|item| takes_away(item) && is_new(item)) {
+        return false;
+    }
+    let mut rest = items(is);
+    match items(was).any(takes_away) {
+        true => items(was).all(|item| rest.any(|other| other == item)),
+        false => items(was).all(|item| items(is).any(|other| other == item)),
+    }
 }
 
 /// Whether a new script runs by itself: around one that was there, or when packages are installed.

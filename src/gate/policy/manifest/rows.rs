@@ -32,7 +32,7 @@ pub(super) enum How {
     Same,
     /// What is there stays; there may be more.
     Kept,
-    /// The same, of the items of a list.
+    /// The same, of the items of a list, where none of the new ones takes something away.
     MayGrow,
     /// The same, of scripts: not of those that run by themselves.
     Scripts,
@@ -102,6 +102,8 @@ use How::{
 pub(super) const MANIFESTS: &[Manifest] = &[
     Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, steers_afar: false, rows: CARGO },
     Manifest { name: "package.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: NODE },
+    Manifest { name: "pnpm-workspace.yaml", form: Form::Yaml, steers_alone: true, steers_afar: false, rows: PNPM },
+    Manifest { name: "lerna.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: LERNA },
     Manifest { name: "pyproject.toml", form: Form::Python, steers_alone: true, steers_afar: false, rows: PYTHON },
     Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, steers_afar: false, rows: SETUP_CFG },
     Manifest { name: "entry_points.txt", form: Form::Ini, steers_alone: true, steers_afar: true, rows: ENTRY_POINTS },
@@ -189,6 +191,28 @@ const NODE: &[Row] = &[
     old("volta", Same, TOOLCHAIN),
 ];
 
+const PNPM: &[Row] = &[
+    row("packages", MayGrow, FINDS),
+    row("overrides", Same, REPLACES),
+    row("packageExtensions", Same, REPLACES),
+    row("patchedDependencies", Same, REPLACES),
+    row("configDependencies", Same, REPLACES),
+    row("pnpmfile", Same, REPLACES),
+    row("registry", Same, PLACES),
+    row("registries", Same, PLACES),
+    row("namedRegistries", Same, PLACES),
+    row("nodeOptions", Same, COMMANDS),
+    row("scriptShell", Same, COMMANDS),
+    row("shellEmulator", Same, COMMANDS),
+];
+
+const LERNA: &[Row] = &[
+    row("packages", MayGrow, FINDS),
+    row("useWorkspaces", Same, FINDS),
+    row("command", Same, COMMANDS),
+    row("npmClient", Same, COMMANDS),
+];
+
 const PYTHON: &[Row] = &[
     row("tool/pytest", Same, TESTS),
     row("tool/pytest-*", Same, TESTS),
@@ -213,6 +237,8 @@ const PYTHON: &[Row] = &[
     old("tool/hatch/build/targets/*/force-include", Same, REPLACES),
     old("tool/flit/module", Same, REPLACES),
     old("tool/poetry/packages", MayGrow, REPLACES),
+    old("tool/uv/workspace/members", MayGrow, FINDS),
+    row("tool/uv/workspace/exclude", Same, FINDS),
     row("tool/uv/index", Same, PLACES),
     row("tool/uv/index-url", Same, PLACES),
     row("tool/uv/extra-index-url", Same, PLACES),

@@ -143,7 +143,7 @@ fn listed(form: Form) -> &'static [&'static str] {
             "tool/uv/dev-dependencies",
             "tool/uv/sources",
         ],
-        Form::Ini | Form::Go | Form::Cmake => &[],
+        Form::Yaml | Form::Ini | Form::Go | Form::Cmake => &[],
     }
 }
 
@@ -180,6 +180,7 @@ fn steering(form: Form) -> &'static [&'static str] {
     match form {
         Form::Cargo => &["patch/*", "replace"],
         Form::Node => &["overrides", "resolutions", "workspaces", "pnpm/overrides"],
+        Form::Yaml => &["overrides", "catalog", "catalogs", "packages", "packageExtensions", "patchedDependencies"],
         Form::Python => {
             &["tool/hatch/envs/*/dependencies", "tool/hatch/envs/*/extra-dependencies", "tool/pdm/dev-dependencies"]
         }
@@ -227,7 +228,9 @@ fn place(form: Form, value: &Value) -> Option<String> {
             Form::Node if schemes.iter().any(|start| text.starts_with(start)) || text.contains('/') => {
                 Some(text.into())
             }
-            Form::Cargo | Form::Node | Form::Python | Form::Ini | Form::Go | Form::Cmake => Some(REGISTRY.into()),
+            Form::Cargo | Form::Node | Form::Yaml | Form::Python | Form::Ini | Form::Go | Form::Cmake => {
+                Some(REGISTRY.into())
+            }
         };
     }
     if let Some(items) = value.as_array() {
