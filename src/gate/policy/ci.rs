@@ -2,6 +2,7 @@
 
 use super::Base;
 use super::calls::{run_by, with_called, without_places};
+use super::makefiles::{self, starts_make};
 use super::named::{inside, is_script, is_source, text, words};
 use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
@@ -17,6 +18,10 @@ const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bas
 const OTHER_KEYS: [&str; 6] = ["files", "exclude", "glob", "if", "name", "description"];
 /// Endings of documents, which nothing runs.
 const DOCUMENTS: [&str; 2] = [".md", ".rst"];
+/// The names of a Makefile, in the order in which `make` looks for them.
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+/// The most commands of a CI file whose targets are followed, and the most files of a Makefile.
+const MOST_MADE: usize = 100;
 /// Files whose lines are commands of the continuous integration.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
@@ -64,7 +69,7 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
         Some([patterns(WITH_COMMANDS)?, patterns(OF_HOOKS)?])
     });
-    let (mut found, mut of_hooks) = (Run::default(), BTreeSet::new());
+    let (mut found, mut of_hooks, mut made) = (Run::default(), BTreeSet::new(), BTreeSet::new());
     let Some([is_of_ci, is_of_hooks]) = PATTERNS.as_ref() else { return found };
     let mut open: BTreeSet<String> =
         base.0.iter().filter(|path| is_of_ci.fit(path) || is_of_hooks.fit(path)).cloned().collect();
@@ -79,7 +84,12 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
         };
         let (all, commands) = (texts(&|_| true), texts(&|part| !is_yaml(&file) || is_command(part)));
         let mut has = |path: &str| base.has(path);
-        for folder in folders(&parts, base) {
+        let folders = folders(&parts, base);
+        for (makefile, recipes) in recipes(&commands, &folders, base, read) {
+            found.scripts.extend(run_by(&makefile, &recipes, &mut has, is_script));
+            made.extend(run_by(&makefile, &recipes, &mut has, is_source));
+        }
+        for folder in folders {
             let script = format!("{folder}/-");
             found.scripts.extend(run_by(&script, &all, &mut has, is_script));
             let run = run_by(&script, &commands, &mut has, |path| !DOCUMENTS.iter().any(|it| path.ends_with(it)));
@@ -94,7 +104,7 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
     found.scripts.extend(with_called(of_hooks, read));
     found.others.retain(|path| !found.scripts.contains(path) && !is_of_ci.fit(path));
     let checks: Vec<String> =
-        found.others.iter().filter(|path| is_source(path) && is_check(path, read)).cloned().collect();
+        made.iter().chain(&found.others).filter(|path| is_source(path) && is_check(path, read)).cloned().collect();
     found.others.retain(|path| !checks.contains(path));
     found.scripts.extend(checks);
     found
@@ -108,6 +118,40 @@ fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
     let named = parts.iter().filter_map(|part| value(part, "working-directory")).chain(entered);
     let folders = named.filter_map(|folder| inside("", folder)).filter(|folder| base.has_folder(folder));
     folders.chain([String::new()]).collect()
+}
+
+/// The recipes of targets that commands make in one of these folders, each with the path of the Makefile. Where no Makefile has a target that
+/// a command asks for, it may be the first.
+fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'_>) -> Vec<(String, String)> {
+    let commands = commands.split(['\n', ';', '|', '&']).map(words);
+    let made: Vec<Vec<&str>> = commands.filter(|words| words.iter().any(|word| starts_make(word))).collect();
+    let mut found = Vec::new();
+    for command in made.iter().take(MOST_MADE) {
+        let entered = command.windows(2).find(|pair| matches!(pair[0], "-C" | "--directory")).map(|pair| pair[1]);
+        let below = folders.iter().filter_map(|folder| inside(folder, entered.unwrap_or(".")));
+        let there = below
+            .filter_map(|folder| MAKEFILES.iter().filter_map(|name| inside(&folder, name)).find(|path| base.has(path)));
+        let texts: Vec<(String, String)> = there.map(|path| (path.clone(), with_included(&path, base, read))).collect();
+        let of = |asked: &BTreeSet<&str>| -> Vec<(String, String)> {
+            let all = texts.iter().map(|(path, text)| (path.clone(), without_places(&makefiles::recipes(text, asked))));
+            all.filter(|(_, recipes)| !recipes.is_empty()).collect()
+        };
+        let named = of(&command.iter().copied().collect());
+        found.extend(if named.is_empty() { of(&BTreeSet::new()) } else { named });
+    }
+    found
+}
+
+/// A Makefile with the files of the base that it includes by a plain name.
+fn with_included(makefile: &str, base: &Base, read: Read<'_>) -> String {
+    let (mut whole, mut open, mut seen) = (String::new(), vec![makefile.to_owned()], BTreeSet::new());
+    while let Some(path) = open.pop().filter(|_| seen.len() < MOST_MADE) {
+        let Some(text) = text(&path, read).filter(|_| seen.insert(path.clone())) else { continue };
+        open.extend(makefiles::included(&path, &text).into_iter().filter(|path| base.has(path)));
+        whole.push_str(&text);
+        whole.push('\n');
+    }
+    whole
 }
 
 /// The files that a CI file takes in or that a program takes by an option: of local actions, of GitLab's `include`, of `docker build -f`.

@@ -46,15 +46,14 @@ fn folder_of(path: &str) -> &str {
 /// The targets that the gate's commands make, with what they need: each path with the name of its target. A path may have a `%`, as in a
 /// pattern of `make`. Left out are phony targets, and sources that a rule generates: people read those like any code.
 pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
-    let starts_make = |word: &&str| matches!(name_of(word), "make" | "gmake" | "MAKE");
     let (made, others): (Vec<_>, Vec<_>) = texts.iter().partition(|(path, _)| is_makefile(path));
     let mut asked: BTreeSet<&str> = others.iter().flat_map(|(_, text)| words(text)).collect();
     let mut found = BTreeMap::new();
-    if !asked.iter().any(&starts_make) {
+    if !asked.iter().any(|word| starts_make(word)) {
         return found;
     }
     let recipes = made.iter().flat_map(|(_, text)| text.lines()).map(words);
-    asked.extend(recipes.filter(|words| words.iter().any(starts_make)).flatten());
+    asked.extend(recipes.filter(|words| words.iter().any(|word| starts_make(word))).flatten());
     let mut seen = BTreeSet::new();
     let is_part = |path: &str| path.ends_with(".mk");
     let (parts, wholes): (Vec<_>, Vec<_>) = made.iter().copied().partition(|(path, _)| is_part(path));
@@ -79,6 +78,37 @@ pub(super) fn fits(target: &str, path: &str) -> bool {
     let Some((start, end)) = target.split_once('%') else { return target == path };
     let path = if target.contains('/') { path } else { name_of(path) };
     path.len() > start.len() + end.len() && path.starts_with(start) && path.ends_with(end)
+}
+
+/// The recipes that `make` runs where these words ask for targets: theirs, those of what they need, and those that recipes ask for in turn.
+/// Without words those of the first target.
+pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
+    let (rules, joined) = (Rules::of(text), text.replace("\\\n", " "));
+    let variables = variables(&joined).into_iter().map(|(name, value)| (name, value.trim().to_owned())).collect();
+    let named = |words: &BTreeSet<&str>| -> Vec<&String> {
+        rules.by_target.keys().filter(|target| words.iter().any(|word| fits(target, word))).collect()
+    };
+    let (mut open, mut seen, mut whole) = (named(asked), BTreeSet::new(), String::new());
+    if asked.is_empty() {
+        open.extend(&rules.first);
+    }
+    while let Some(target) = open.pop() {
+        let Some(rule) = rules.by_target.get(target).filter(|_| seen.insert(target)) else { continue };
+        open.extend(named(&rule.needs.iter().map(String::as_str).collect()));
+        for line in rule.recipe.lines().filter(|line| words(line).iter().any(|word| starts_make(word))) {
+            open.extend(named(&words(line).into_iter().collect()));
+        }
+        // What the shell has in the place of a variable stays for it.
+        let of_make = rule.recipe.replace("$$", "\0");
+        whole.push_str(&expanded(&of_make, &variables, (0, "")).replace('\0', "$$"));
+        whole.push('\n');
+    }
+    whole
+}
+
+/// Whether a word of a command starts `make`.
+pub(super) fn starts_make(word: &str) -> bool {
+    matches!(name_of(word.trim_start_matches(['@', '-', '+'])), "make" | "gmake" | "MAKE")
 }
 
 /// A Makefile with the text of what it includes, which is listed: of all `*.mk` where a name is not plain.
@@ -279,6 +309,22 @@ mod tests {
         let included = "include mk/more.mk\ncheck: more quiet\nquiet:\n\t./quiet\n.PHONY: check\n";
         assert!(found(included, "make check").contains(&"sub/more".to_owned()));
         assert!(!found(included, "make check").contains(&"sub/quiet".to_owned()));
+    }
+
+    #[test]
+    fn recipes_are_those_of_what_is_asked_for() {
+        let text = "S = ci\nall: ; sh all.sh\nci: lint \\\n  docs\n\t@$(S)/run.sh\n\t$(MAKE) unit\nlint:\n\t-sh $$D/lint.sh\n\
+            unit-%:\n\tsh unit.sh\nunit:\n\tsh unit.sh\ndeploy:\n\tsh deploy.sh\n";
+        let of = |words: &[&str]| {
+            let mut lines: Vec<String> =
+                recipes(text, &words.iter().copied().collect()).lines().map(|line| line.trim().to_owned()).collect();
+            lines.retain(|line| !line.is_empty());
+            lines.sort();
+            lines.join(", ")
+        };
+        assert_eq!(of(&["make", "-j2", "ci"]), "-sh $$D/lint.sh, @ci/run.sh, sh unit.sh, unit");
+        assert_eq!((of(&[]), of(&["make", "none"])), ("sh all.sh".into(), String::new()));
+        assert_eq!(of(&["make", "unit-a"]), "sh unit.sh");
     }
 
     #[test]

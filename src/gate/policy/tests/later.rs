@@ -53,6 +53,43 @@ fn scripts_that_only_ci_or_a_git_hook_runs_are_protected() {
 }
 
 #[test]
+fn scripts_behind_a_target_that_only_ci_makes_are_protected() {
+    let files = [
+        (
+            ".github/workflows/ci.yml",
+            "jobs:\n  a:\n    steps:\n      - run: make -j2 ci\n      - run: make -C sub\n      - run: cd web && make more\n",
+        ),
+        (
+            "Makefile",
+            "include mk/ci.mk\nRUN = ci\nall: release\nci: lint\n\t$(RUN)/run.sh\n\tpython3 qa/all.py && python3 app.py\n\t$(MAKE) unit\n\
+             release:\n\tsh scripts/release.sh\nunit:\n\t@sh ./scripts/unit.sh\n",
+        ),
+        ("mk/ci.mk", "lint:\n\tsh \"$(CURDIR)/scripts/lint.sh\"\n"),
+        ("sub/Makefile", "first:\n\tsh own.sh\nother:\n\tsh other.sh\n"),
+        ("web/GNUmakefile", "more:\n\t. $$PWD/scripts/web.sh\n"),
+        ("web/Makefile", "more:\n\tsh scripts/old.sh\n"),
+        ("app.py", ""),
+        ("scripts/release.sh", ""),
+        ("sub/other.sh", ""),
+        ("web/scripts/old.sh", ""),
+        ("ci/run.sh", ""),
+        ("qa/all.py", "import unittest\n"),
+        ("scripts/lint.sh", ""),
+        ("scripts/unit.sh", ""),
+        ("sub/own.sh", ""),
+        ("web/scripts/web.sh", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    for (path, _) in &files[6..10] {
+        assert_eq!(policy.rule(path), None, "{path}");
+    }
+    for (path, _) in &files[10..] {
+        assert!(policy.rule(path).is_some_and(|rule| rule.why == ci::RUNS), "{path}");
+    }
+}
+
+#[test]
 fn files_that_only_ci_names_are_notes() {
     let files = [
         (
