@@ -3,7 +3,7 @@
 
 use super::named::{LONGEST, text};
 use super::tests_named::Tests;
-use super::{Base, later_runs};
+use super::{Base, later_runs, php};
 use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ fn is_php(path: &str) -> bool {
 
 /// The first names of the namespaces that a source of PHP declares, in lower case: PHP does not tell the cases of its words and names apart.
 fn namespaces(text: &str) -> impl Iterator<Item = String> {
-    let text = text.to_ascii_lowercase();
+    let text = php::code(&text.to_ascii_lowercase());
     let declared: Vec<String> = text.split("namespace").skip(1).map(|rest| first_name(rest).to_owned()).collect();
     declared.into_iter().filter(|name| !name.is_empty())
 }

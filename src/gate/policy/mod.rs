@@ -23,6 +23,7 @@ mod manifest;
 mod named;
 mod nearer;
 mod notes;
+mod php;
 mod reached;
 mod shadows;
 mod stand_ins;

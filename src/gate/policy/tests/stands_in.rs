@@ -256,3 +256,25 @@ fn no_new_test_of_go_decides_whether_those_of_the_base_run() {
     assert_eq!(added(&policy, "more_test.go", "package a\n\nfunc TestMainLoop(t *testing.T) {}\n"), None);
     assert_eq!(added(&policy, "sub/b_test.go", main), None);
 }
+
+#[test]
+fn no_source_of_php_declares_a_namespace_of_a_test_runner() {
+    let php = [("src/Sums.php", "<?php\nnamespace Own;\n"), ("tests/SumsTest.php", "<?php\nnamespace Own\\Tests;\n")];
+    let lane = parse("verify", "verify.yaml", "steps: [{ run: vendor/bin/phpunit }]").unwrap();
+    let mut read = |path: &str| php.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(php.map(|(path, _)| path.to_owned()), &[lane], &[], &[], &mut read).unwrap();
+    for (path, text, told) in [
+        ("src/More.php", "<?php namespace PHPUnit\\Framework\\Constraint;\nclass IsEqual {}\n", Some("`PHPUnit`")),
+        ("src/More.php", "<?php\nnamespace Own { class A {} }\nnamespace Mockery { class B {} }\n", Some("`Mockery`")),
+        ("src/More.php", "<?php\nNameSpace\n/* a */ phpUNIT\\Framework;\nclass TestCase {}\n", Some("`PHPUnit`")),
+        ("src/more.inc", "<?php\nnamespace PHPUnit\\Framework;\nclass TestCase {}\n", Some("`PHPUnit`")),
+        ("src/More.PHP", "<?php\nnamespace // a\n  pest;\n", Some("`Pest`")),
+        ("src/More.php", "<?php\nnamespace Own\\PHPUnit;\nuse PHPUnit\\Framework\\TestCase;\n", None),
+        ("src/more.inc", "<?php\nnamespace Own;\n// namespaces of PHPUnit\n", None),
+        ("src/More.php", "<?php\nnamespace Own;\n// not in the namespace Pest\n$a = 'namespace PHPUnit';\n", None),
+    ] {
+        let rule = added(&policy, path, text);
+        assert_eq!(rule.is_some(), told.is_some(), "{text}");
+        assert!(rule.unwrap_or_default().contains(told.unwrap_or_default()));
+    }
+}
