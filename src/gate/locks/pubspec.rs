@@ -28,10 +28,18 @@ fn package(name: &str, value: &Value) -> Entry {
             entry.alias = text(description, "name").filter(|own| *own != name).map(ToOwned::to_owned);
             if let Some(url) = url {
                 entry.places.insert(host(url));
-                entry.urls.insert(url.to_owned());
+                entry.urls.insert(with_one_name(url));
             }
             entry.checksums.extend(text(description, "sha256").filter(|sum| !sum.is_empty()).map(ToOwned::to_owned));
         }
     }
     entry
+}
+
+/// The address of a registry. The public one has two names, and older lock files use the other.
+fn with_one_name(url: &str) -> String {
+    match host(url).as_str() {
+        "pub.dev" => "https://pub.dev".to_owned(),
+        _ => url.to_owned(),
+    }
 }

@@ -1,6 +1,7 @@
 //! Lock files of every format: honest changes, moved entries, dropped checksums, and new entries
 //! from elsewhere.
 
+mod dart;
 mod manifests;
 
 use super::*;
@@ -214,34 +215,6 @@ fn entries_of_every_format_keep_their_place_and_their_checksum() {
                 line.replace("and 1", &format!("and {count}"))
             })
         );
-    }
-}
-
-#[test]
-fn a_package_of_dart_stays_the_one_that_it_was() {
-    let case = CASES.iter().find(|case| case.path == "pubspec.lock").unwrap();
-    let told = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
-    for (change, wanted) in [
-        (["sha256: aa", "sha256: bb"], Some("its checksum was aa, and is bb now")),
-        (["name: http", "name: evil"], Some("it is the package `evil` now, and was not at the base")),
-        (["source: hosted", "source: git"], Some("it came from a registry, and comes from https://pub.dev# now")),
-        (
-            ["path: \"own\"", "path: \"../../own\""],
-            Some("it came from the folder `own`, and comes from the folder `../../own` now"),
-        ),
-        (["packages:\n", "- packages:\n"], Some("cannot be parsed")),
-        (
-            [
-                "aa\n      url: \"https://pub.dev\"\n    source: hosted\n    version: \"1.1.0\"",
-                "bb\n      url: \"https://pub.dev\"\n    source: hosted\n    version: \"1.2.0\"",
-            ],
-            None,
-        ),
-        (["path: \"own\"", "path: \"packages/own\""], None),
-    ] {
-        let rules = told(change);
-        assert_eq!(rules.len(), usize::from(wanted.is_some()), "{change:?}: {rules:?}");
-        assert!(rules.concat().contains(wanted.unwrap_or_default()), "{rules:?}");
     }
 }
 
