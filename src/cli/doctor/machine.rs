@@ -132,18 +132,32 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
         Ok(wall) if wall.kind() == WallKind::Landlock => {
             // One stands: to run without is no advice.
             let mend = mend.trim_end_matches(WITHOUT);
-            let files = match wall.temporary_folder() {
-                Some(folder) if process::is_in_memory(folder) => {
-                    ", and temporary files are in memory (tmpfs), without a bound".to_owned()
-                }
-                folder => folder
-                    .map(|folder| format!("; temporary files of steps go to {}", folder.display()))
-                    .unwrap_or_default(),
-            };
+            let files = temporary_files(wall.temporary_folder(), process::is_in_memory);
             Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"), mend)
         }
         Ok(wall) => Found::good("sandbox", format!("{}{who}", wall.kind().name())),
         Err(none) => Found::problem("sandbox", format!("none{who}: {none}"), none.mend),
+    }
+}
+
+/// Where temporary files of steps are behind Landlock. Nothing bounds those in memory.
+fn temporary_files(folder: Option<&Path>, is_in_memory: impl Fn(&Path) -> bool) -> String {
+    match folder {
+        None => String::new(),
+        Some(folder) if is_in_memory(folder) => {
+            ", and temporary files are in memory (tmpfs), without a bound".to_owned()
+        }
+        Some(folder) => format!("; temporary files of steps go to {}", folder.display()),
+    }
+}
+
+/// What nobody counts of the files that are written at these paths, which need not be there yet.
+fn uncounted(written: &[&Path], is_in_memory: impl Fn(&Path) -> bool) -> &'static str {
+    let in_memory = |path: &&Path| path.ancestors().find(|folder| folder.exists()).is_some_and(&is_in_memory);
+    if written.iter().any(in_memory) {
+        "; files of the project or of rooms are in memory (tmpfs), and not counted"
+    } else {
+        ""
     }
 }
 
@@ -158,13 +172,7 @@ fn limits(limits: WallLimits, choice: WallChoice, written: &[&Path]) -> Found {
         }
         WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
     };
-    let in_memory =
-        |folder: &&Path| folder.ancestors().find(|folder| folder.exists()).is_some_and(process::is_in_memory);
-    let files = if written.iter().any(in_memory) {
-        "; files of the project or of rooms are in memory (tmpfs), and not counted"
-    } else {
-        ""
-    };
+    let files = uncounted(written, process::is_in_memory);
     let says = format!(
         "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used{files}"
     );
@@ -244,4 +252,31 @@ fn shares_blocks(folder: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn shares_blocks(_: &Path) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_in_memory_are_told_to_have_no_bound_behind_landlock() {
+        let shared = Path::new("/dev/shm/steps");
+        assert_eq!(temporary_files(None, |_| true), "");
+        assert_eq!(
+            temporary_files(Some(shared), |folder| folder == shared),
+            ", and temporary files are in memory (tmpfs), without a bound"
+        );
+        assert_eq!(temporary_files(Some(shared), |_| false), "; temporary files of steps go to /dev/shm/steps");
+    }
+
+    #[test]
+    fn files_in_memory_are_told_where_the_folder_above_them_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (there, new) = (dir.path().to_owned(), dir.path().join("state/rooms"));
+        let told = |written: &[&Path]| uncounted(written, |folder| folder == there);
+        let uncounted = "; files of the project or of rooms are in memory (tmpfs), and not counted";
+        assert_eq!(told(&[Path::new("/"), &new]), uncounted);
+        assert_eq!(told(&[&there]), uncounted);
+        assert_eq!(told(&[Path::new("/")]), "");
+    }
 }
