@@ -325,7 +325,7 @@ async fn judge_lane(
 }
 
 /// Returns whether a file that a step has written has the same content as in the tree.
-async fn is_as_it_was(
+pub(super) async fn is_as_it_was(
     site: &Site,
     room: Option<&CleanRoom>,
     tree: &TreeId,

@@ -136,6 +136,25 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
 }
 
 #[test]
+fn a_step_may_write_again_what_is_not_protected_and_stays_the_same() {
+    // By a pattern: what a step names is protected.
+    let again = |files: &str, more: &str| {
+        let run =
+            format!("for file in {files}; do cp $file kept && (cat kept; printf \"{more}\") > $file && rm kept; done");
+        let lane = format!("steps: [{{ name: again, run: '{run}' }}]\n");
+        let place = clean(&lane).file("a.txt", "a\n").file("package.json", "{}\n").file("tests/data.json", "{}\n");
+        place.arg("--sandbox=off").run()
+    };
+    for files in ["*.txt", "p*.json"] {
+        again(files, "").must_exit(0);
+        again(files, "b").must_exit(1);
+    }
+    let ended = again("tests/*", "");
+    ended.must_exit(1);
+    assert!(ended.stderr.contains("`tests/data.json` is protected (it is a test of the base"), "{}", ended.story());
+}
+
+#[test]
 fn all_that_a_lane_by_hand_gives_out_it_gives_out_too() {
     let lane = "steps:\n  - { name: fine, run: 'true' }\n  - { name: broken, run: 'echo it is broken; exit 3' }\n";
     let ended =
