@@ -21,7 +21,7 @@ use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, WallKind, at_home_in};
+use crate::process::wall::{Holes, Layer, WallKind, at_home_in, trusted_in_copy};
 use crate::process::{self, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::replica::{self, History, RoomRepository};
@@ -140,9 +140,10 @@ impl CleanRoom {
             WallKind::Landlock | WallKind::Off => files.clone(),
         };
         let holes = Holes { limits: site.limits, ..Holes::default() };
-        let behind = Behind { wall: site.wall.clone(), holes, at };
-        let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
-        let (env, layers) = (Variables::new(own), Vec::new());
+        let behind = Behind { wall: site.wall.clone(), holes, at: at.clone() };
+        let own = Variables::new(site.env.iter().filter(|(name, _)| name != BUILDS).cloned());
+        let env = if at == site.origin { own } else { trusted_in_copy(&own, &site.origin, &at) };
+        let layers = Vec::new();
         let mut room = Self { folder, files, behind, env, held_at: None, layers, overlay: None };
         let history = room.write_files(site, wanted, stop).await?;
         for (path, from) in room.cached(wanted) {

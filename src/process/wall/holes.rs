@@ -191,6 +191,7 @@ impl Holes {
         }
         for home in self.home.iter() {
             homes::version_files(home).for_each(|file| search.add_file(&file));
+            homes::trust_links(home).for_each(|link| search.add_link(&link));
             let toolchains = homes::TOOLCHAINS.iter().map(|at| home.join(at)).filter(|at| at.is_symlink());
             toolchains.for_each(|at| search.add_installation(&at));
         }

@@ -185,10 +185,15 @@ pub(super) const VERSIONS: &[&str] = &[
     ".ruby-version",
     ".java-version",
     ".go-version",
-    ".local/state/mise/trusted-configs",
 ];
+/// The folder in which mise notes by links what it trusts. It also writes there.
+const TRUSTED: &str = ".local/state/mise/trusted-configs";
+/// The most such links that are shown.
+const MOST_TRUSTED: usize = 500;
 /// Such files in TOML, in which users also set variables.
 const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml", ".mise.toml", "mise.toml"];
+/// The folder of more such files.
+const TOML_FOLDER: &str = ".config/mise/conf.d";
 /// Tables of such a file that hold no values of variables.
 const PLAIN_TABLES: [&str; 6] = ["tools", "alias", "tool_alias", "plugins", "settings", "tasks"];
 /// Words by which a line is taken for a credential.
@@ -197,8 +202,29 @@ const SECRET_WORDS: [&str; 5] = ["token", "secret", "password", "passwd", "key"]
 /// Returns the files of a home that name versions of programs and show no credentials.
 pub(super) fn version_files(home: &Path) -> impl Iterator<Item = PathBuf> {
     let plain = VERSIONS.iter().map(|name| home.join(name)).filter(|path| path.exists());
-    let toml = TOML_VERSIONS.iter().map(|name| home.join(name));
-    plain.chain(toml.filter(|path| std::fs::read_to_string(path).is_ok_and(|text| names_versions_alone(&text))))
+    plain.chain(toml_files(home).filter(|path| shows_versions_alone(path)))
+}
+
+/// Returns the links of a home by which mise trusts configuration.
+pub(super) fn trust_links(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let links = std::fs::read_dir(home.join(TRUSTED)).into_iter().flatten().flatten().map(|entry| entry.path());
+    links.filter(|path| path.is_symlink()).take(MOST_TRUSTED)
+}
+
+/// Returns whether a home names versions of programs in a file that a sandbox does not show.
+pub fn hides_versions(home: &Path) -> bool {
+    toml_files(home).any(|path| path.exists() && !shows_versions_alone(&path))
+}
+
+fn shows_versions_alone(path: &Path) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| names_versions_alone(&text))
+}
+
+/// The files of a home in which mise looks for versions.
+fn toml_files(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let more = std::fs::read_dir(home.join(TOML_FOLDER)).into_iter().flatten().flatten().map(|file| file.path());
+    let more = more.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    TOML_VERSIONS.iter().map(|name| home.join(name)).chain(more)
 }
 
 /// Returns whether a file of mise names versions of tools, and sets no variables.
@@ -235,9 +261,9 @@ pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
     Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
 }
 
-/// Gives a home links to the files of another one that name versions of programs.
+/// Gives a home links to the files of another one that name versions of programs, and what mise trusts there.
 fn link_versions(theirs: &Path, home: &Path) -> io::Result<()> {
-    for real in version_files(theirs) {
+    for real in version_files(theirs).chain(trust_links(theirs)) {
         let at = home.join(real.strip_prefix(theirs).unwrap_or(&real));
         at.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         if at.symlink_metadata().is_err() {

@@ -18,17 +18,19 @@ mod scripts;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod starts;
+mod trust;
 mod view;
 
 pub use bounds::WallLimits;
 pub use caches::{ToolCache, add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount};
-pub use homes::{at_home_in, holds_credentials};
+pub use homes::{at_home_in, hides_versions, holds_credentials};
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
 pub use scripts::{interpreter, last_program};
+pub use trust::trusted_in_copy;
 pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hide, hold, join};
 
 use super::{End, Ended, Invocation};

@@ -33,7 +33,7 @@ const SHARED: [&str; 11] = [
     "snap",
 ];
 /// Neighbours of a folder of programs by which an installation is known.
-const NEIGHBOURS: [&str; 11] = [
+const NEIGHBOURS: [&str; 12] = [
     "lib",
     "lib64",
     "libexec",
@@ -42,6 +42,7 @@ const NEIGHBOURS: [&str; 11] = [
     "pkg",
     "jmods",
     "versions",
+    "installs",
     "packages",
     "node_modules",
     "pyvenv.cfg",
@@ -127,6 +128,11 @@ impl<'a> Search<'a> {
         {
             self.needs.shown.insert(real);
         }
+    }
+
+    /// Adds a link that leads to something which a sandbox shows or does not show: nothing more is shown for it.
+    pub(super) fn add_link(&mut self, link: &Path) {
+        self.follow(link);
     }
 
     /// Adds a program, what its file needs, and the programs that it starts.
