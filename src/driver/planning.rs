@@ -185,11 +185,13 @@ impl Planner {
 
     /// Judges the base where that is wanted; a task that expects something else of it ends here, for nothing.
     async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
+        let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
             Baseline::Auto => {
                 let rests = !gate.is_clean() && gate.rests_on_base();
-                self.task.is_fix || self.task.expect.is_some() || rests
+                let is_asked = self.task.is_fix || self.task.expect.is_some() || rests;
+                is_asked || gate.may_lack_programs(&site, &self.stop).await
             }
             Baseline::Never => self.task.is_fix || gate.needs_base(),
         };
@@ -197,7 +199,6 @@ impl Planner {
             plan.judges_base = baseline(&self.settings, &self.task) != Baseline::Never && gate.is_clean();
             return Ok(());
         }
-        let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let on_step = |progress| {
             let is_output = matches!(progress, StepProgress::Output { .. });
             let event = Event::GateProgress { call: self.call, progress };

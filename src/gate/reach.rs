@@ -4,9 +4,9 @@
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
 use crate::limits::HELPER_TIMEOUT;
-use crate::process::wall::{Holes, Wall, WallKind, interpreter, last_program};
+use crate::process::wall::{Holes, Wall, WallKind, hides_versions, interpreter, last_program};
 use crate::process::{End, Invocation, Variables, find_program};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +17,10 @@ use tokio_util::sync::CancellationToken;
 const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
 /// Programs that are followed: interpreters, and what wrappers start.
 const MOST_SCRIPTS: usize = 6;
+/// Programs that scripts name and that are looked for.
+const MOST_FILES: usize = 2000;
+/// Folders with the programs of the system.
+const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
 /// Bytes of output that are read.
 const MOST_OUTPUT: usize = 64 * 1024;
 
@@ -51,7 +55,7 @@ pub async fn unreached<'l>(
     stop: &CancellationToken,
 ) -> Vec<Unreached> {
     let env = Variables::new(env.iter().cloned());
-    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = home_of(&env);
     let mut places: BTreeMap<PathBuf, Vec<Named<'_>>> = BTreeMap::new();
     for lane in lanes {
         for step in &lane.steps {
@@ -64,16 +68,33 @@ pub async fn unreached<'l>(
             }
         }
     }
-    if places.is_empty() || wall.kind() == WallKind::Off {
+    let missing = missing(places.keys(), (wall, hidden), &env, stop).await;
+    let missing = missing.iter().filter_map(|file| places.get_key_value(file));
+    let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
+    let told = told.map(|(file, named)| {
+        let (what, cure) = unable::hidden_program(&named.program, file);
+        Unreached { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
+    });
+    told.collect()
+}
+
+/// The files among these that a sandbox does not show.
+async fn missing(
+    files: impl Iterator<Item = &PathBuf>,
+    (wall, hidden): (&Wall, &[PathBuf]),
+    env: &Variables,
+    stop: &CancellationToken,
+) -> Vec<PathBuf> {
+    let files: Vec<String> = files.map(|file| file.to_string_lossy().into_owned()).collect();
+    if files.is_empty() || wall.kind() == WallKind::Off {
         return Vec::new();
     }
-    let holes = Holes { home, hidden: hidden.to_vec(), ..Holes::default() };
-    let files = places.keys().map(|file| file.to_string_lossy().into_owned());
+    let holes = Holes { home: home_of(env), hidden: hidden.to_vec(), ..Holes::default() };
     let look = Invocation {
         program: "/bin/sh".into(),
         args: ["-c", LOOK, "sh"].map(str::to_owned).into_iter().chain(files).collect(),
         dir: "/".into(),
-        env,
+        env: env.clone(),
         timeout: Some(HELPER_TIMEOUT),
         grace: Duration::ZERO,
         linger: Duration::ZERO,
@@ -84,14 +105,24 @@ pub async fn unreached<'l>(
     if ended.end != End::Exited(0) {
         return Vec::new(); // a sandbox that cannot be built is told elsewhere
     }
-    let said = ended.output.text(MOST_OUTPUT);
-    let missing = said.lines().filter_map(|line| places.get_key_value(Path::new(line)));
-    let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
-    let told = told.map(|(file, named)| {
-        let (what, cure) = unable::hidden_program(&named.program, file);
-        Unreached { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
-    });
-    told.collect()
+    ended.output.text(MOST_OUTPUT).lines().map(PathBuf::from).collect()
+}
+
+fn home_of(env: &Variables) -> Option<PathBuf> {
+    env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// The programs of the search path whose names are in these texts, with the files of each. Programs of the
+/// system are left out: a sandbox shows them.
+fn named_in(texts: &[String], path: &str, root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.+".contains(c));
+    let words: HashSet<&str> = texts.iter().flat_map(|text| text.split(is_end)).collect();
+    let folders = std::env::split_paths(path).filter(|folder| !SYSTEM.iter().any(|own| folder == Path::new(own)));
+    let entries = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names: BTreeSet<String> = names.filter(|name| words.contains(name.as_str())).collect();
+    let files = names.iter().flat_map(|name| files_of(name, path, root, home));
+    files.map(|(_, file)| file).take(MOST_FILES).collect()
 }
 
 /// The file of a program that the search path has outside of the project, those of the interpreters
@@ -129,5 +160,22 @@ impl Gate {
         Some(format!(
             "the checks cannot pass here: step `{step}` of lane `{lane}` cannot run in a room: {what}; {cure}"
         ))
+    }
+
+    /// Returns whether the steps may lack a program in a room that they find by hand: scripts that they run
+    /// name one that a room does not show, or a version manager reads its versions from a file that a room
+    /// does not show. Only a run of the steps tells whether they need it.
+    pub async fn may_lack_programs(&self, site: &Site, stop: &CancellationToken) -> bool {
+        let env = Variables::new(site.env.iter().cloned());
+        let (home, path) = (home_of(&env), site.variable("PATH"));
+        let is_managed = std::env::split_paths(path).any(|folder| folder.ends_with("mise/shims"));
+        if is_managed && site.wall.kind() != WallKind::Off && home.as_deref().is_some_and(hides_versions) {
+            return true;
+        }
+        let steps = self.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone());
+        let files = self.policy.commands().filter_map(|file| std::fs::read_to_string(site.root.join(file)).ok());
+        let texts: Vec<String> = steps.chain(files).collect();
+        let named = named_in(&texts, path, &site.root, home.as_deref());
+        !missing(named.iter(), (&site.wall, &site.hidden), &env, stop).await.is_empty()
     }
 }

@@ -114,6 +114,9 @@ pub struct Frozen {
     /// The protected files of which parts may change.
     #[serde(default)]
     parts: Parts,
+    /// The files with commands that the lanes run.
+    #[serde(default)]
+    commands: BTreeSet<String>,
 }
 
 /// The files of the base.
@@ -200,6 +203,7 @@ impl Policy {
         rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
         let parts = Parts::of(lanes, &base, &reached, &rules, read);
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
+        let commands = reached.texts.into_keys().collect();
         let frozen = Frozen {
             rules,
             allow_edit,
@@ -215,6 +219,7 @@ impl Policy {
             packages,
             unused,
             parts,
+            commands,
         };
         Self::thaw(frozen)
     }
@@ -234,6 +239,11 @@ impl Policy {
     /// It, to be kept.
     pub fn frozen(&self) -> &Frozen {
         &self.frozen
+    }
+
+    /// The files of the base with commands that the lanes run: scripts, Makefiles, manifests with scripts.
+    pub fn commands(&self) -> impl Iterator<Item = &String> {
+        self.frozen.commands.iter()
     }
 
     /// The rules, compiled, for whoever writes files.
