@@ -203,7 +203,6 @@ impl Policy {
         rules.extend(folders.iter().map(String::as_str).chain([""]).map(conftest));
         let parts = Parts::of(lanes, &base, &reached, &rules, read);
         let (packages, allow_edit) = (vendored::packages(&base), allow_edit.to_vec());
-        let commands = reached.texts.into_keys().collect();
         let frozen = Frozen {
             rules,
             allow_edit,
@@ -219,7 +218,7 @@ impl Policy {
             packages,
             unused,
             parts,
-            commands,
+            commands: reached.texts.into_keys().collect(),
         };
         Self::thaw(frozen)
     }
