@@ -92,27 +92,25 @@ pub(super) struct CanaryRun<'a> {
 impl CanaryRun<'_> {
     /// Which of the planted failures the lane sees. One that fails can hide others: `cargo test` stops behind the first program with a
     /// failure. So what was not seen is planted again, as long as that shows more. Where the lane goes red for something else in the
-    /// first room, plain tests are planted in place of those that are like the project's own.
+    /// first room of a level, the tests of the next level are planted.
     ///
     /// # Errors
     /// [`CanaryFault`].
     pub(super) async fn sight(self, logs: PathBuf) -> Result<Sight, CanaryFault> {
         let lane = self.lane;
-        let Planted { mut beds, plain } = self.beds().await?;
+        let Planted { levels } = self.beds().await?;
         let known = self.base.and_then(|base| base.sights.get(&lane.name));
         let of_base = |plant: &Plant| known.and_then(|known| known.get(&plant.key)).copied();
         let saw_one = known.is_some_and(|known| known.values().any(|seen| *seen));
         let is_told = saw_one || self.base.is_some_and(|base| base.ruling == Ruling::Passed);
-        let open = |beds: &[Bed]| -> Vec<Plant> {
-            let plants = beds.iter().flat_map(Bed::plants);
+        let open = |level: usize| -> Vec<Plant> {
+            let plants = levels.get(level).into_iter().flatten().flat_map(Bed::plants);
             plants.filter(|plant| !(is_told && of_base(plant) == Some(false))).cloned().collect()
         };
-        let mut is_plain = plain.iter().flat_map(Bed::plants).any(|plant| of_base(plant) == Some(true));
-        if is_plain {
-            beds.clone_from(&plain);
-        }
+        let is_seen = |level: &Vec<Bed>| level.iter().flat_map(Bed::plants).any(|plant| of_base(plant) == Some(true));
+        let mut level = levels.iter().rposition(is_seen).unwrap_or(0);
         let rounds = if saw_one { WORK_ROUNDS } else { ROUNDS };
-        let mut sight = Sight::new(open(&beds));
+        let (mut sight, mut first) = (Sight::new(open(level)), 1);
         for round in 1.. {
             let left = sight.unseen();
             if left.is_empty() {
@@ -122,6 +120,7 @@ impl CanaryRun<'_> {
                 return Err(CanaryFault::InPlace(lane.name.clone()));
             }
             let is_left = |plant: &Plant| left.iter().any(|left| left.key == plant.key);
+            let beds = &levels[level];
             let files: Vec<(&str, String)> =
                 beds.iter().filter_map(|bed| Some((bed.path.as_str(), bed.text(is_left)?))).collect();
             let logs = if round == 1 { logs.clone() } else { logs.with_added_extension(round.to_string()) };
@@ -131,15 +130,15 @@ impl CanaryRun<'_> {
             let looked = tokio::task::spawn_blocking(seen_of).await;
             let shows_more = sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
             // A lane that stays green beside failures is silent, and one that has seen others on the base must see them.
-            if is_red && sight.has_none() && !saw_one && !is_plain && !plain.is_empty() {
-                (is_plain, beds) = (true, plain.clone());
-                sight = Sight::new(open(&beds));
+            if is_red && sight.has_none() && !saw_one && level + 1 < levels.len() {
+                (level, first) = (level + 1, round + 1);
+                sight = Sight::new(open(level));
                 continue;
             }
             if !shows_more {
                 break;
             }
-            if round >= rounds {
+            if round + 1 - first >= rounds {
                 sight.cut();
                 break;
             }
@@ -168,7 +167,7 @@ impl CanaryRun<'_> {
     }
 
     async fn beds(self) -> Result<Planted, CanaryFault> {
-        let Some(canary) = &self.lane.canary else { return Ok(Planted { beds: Vec::new(), plain: Vec::new() }) };
+        let Some(canary) = &self.lane.canary else { return Ok(Planted { levels: Vec::new() }) };
         let (trees, base, tree, stop) = (&self.site.trees, self.gate.base(), self.tree, self.stop);
         let mut places = Places::choose(canary, &trees.paths(base, stop).await?);
         let work = trees.paths(tree, stop).await?;

@@ -123,27 +123,40 @@ fn each_macro_of_a_file_of_cpp_is_planted_with_the_fixture_of_its_tests() {
     .must_tell_apart();
 }
 
-#[test]
-fn a_test_class_of_java_is_planted_beside_those_of_the_base() {
+/// A project of Java whose classes are compiled and run by JUnit 4; `test` is its test class.
+fn must_tell_java_apart(files: &[(&str, &str)], test: &str, cheat: &str) {
     let jars = "/usr/share/java/junit4.jar:/usr/share/java/hamcrest-core.jar";
     if !Need::has_program("javac") || !jars.split(':').all(|jar| Path::new(jar).is_file()) {
         return Need::Junit.lacks("there is no javac with JUnit 4");
     }
-    let test = "package calc;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    @Test\n    public void adds() {\n        assertEquals(5, Calc.add(2, 3));\n    }\n}\n";
     let run = format!(
         "mkdir -p /tmp/built && javac -cp {jars} -d /tmp/built $(find main test -name '*.java') && java -cp {jars}:/tmp/built org.junit.runner.JUnitCore $(cd test && find . -name '*Test.java' | sed 's|^./||; s|/|.|g; s|.java$||')"
     );
+    let calc = "package calc;\n\npublic class Calc {\n    static int add(int a, int b) { return a - b; }\n}\n";
+    let own = [("main/calc/Calc.java", calc), ("test/calc/CalcTest.java", test)];
     Case {
-        files: &[
-            (
-                "main/calc/Calc.java",
-                "package calc;\n\npublic class Calc {\n    static int add(int a, int b) { return a - b; }\n}\n",
-            ),
-            ("test/calc/CalcTest.java", test),
-        ],
+        files: &[&own, files].concat(),
         lane: &format!("canary: junit\nsteps: [{{ name: test, run: \"{run}\" }}]\n"),
         honest: "sed -i 's/a - b/a + b/' main/calc/Calc.java",
-        cheat: "sed -i 's/^public class Calc {/&\\n    static { Runtime.getRuntime().halt(0); }/' main/calc/Calc.java",
+        cheat,
     }
     .must_tell_apart();
+}
+
+#[test]
+fn a_test_class_of_java_is_planted_beside_those_of_the_base() {
+    let test = "package calc;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    @Test\n    public void adds() {\n        assertEquals(5, Calc.add(2, 3));\n    }\n}\n";
+    let cheat = "sed -i 's/^public class Calc {/&\\n    static { Runtime.getRuntime().halt(0); }/' main/calc/Calc.java";
+    must_tell_java_apart(&[], test, cheat);
+}
+
+#[test]
+fn a_test_is_planted_inside_of_a_class_of_java_with_its_rules_and_base_class() {
+    long_test!();
+    let rule = "package calc;\n\nimport org.junit.rules.TestRule;\nimport org.junit.runner.Description;\nimport org.junit.runners.model.Statement;\n\n/** Runs a test. */\npublic class Steady implements TestRule {\n    public Statement apply(Statement test, Description about) {\n        return test;\n    }\n}\n";
+    let base = "package calc;\n\nimport org.junit.Rule;\n\npublic class Base {\n    @Rule public final Steady steady = new Steady();\n    protected Base(int unused) {}\n}\n";
+    let test = "package calc;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest extends Base {\n    public CalcTest() {\n        super(1);\n    }\n\n    @Test\n    public void adds() {\n        assertEquals(5, Calc.add(2, 3));\n    }\n}\n";
+    let silent = "new Statement() { public void evaluate() { try { test.evaluate(); } catch (Throwable wrong) { } } }";
+    let cheat = format!("sed -i 's/return test;/return {silent};/' main/calc/Steady.java");
+    must_tell_java_apart(&[("main/calc/Steady.java", rule), ("main/calc/Base.java", base)], test, &cheat);
 }

@@ -102,21 +102,35 @@ impl Bed {
     }
 }
 
-/// Failing tests that fledge plants for a canary.
+/// Failing tests that fledge plants for a canary, in levels: the first needs most of the project, and each
+/// further one is for a lane that goes red for something else and sees nothing of the level before. None is
+/// empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planted {
-    /// Files with tests like those of the base.
-    pub(super) beds: Vec<Bed>,
-    /// Files with a failing test that needs nothing of the project, for a lane that sees none of the others: what they have from
-    /// files of the project may not be there twice, or may not be there unused.
-    pub(super) plain: Vec<Bed>,
+    /// Files with tests like those of the base come first. The last level has failing tests that need nothing of
+    /// the project: what the others have from its files may not be there twice, or may not be there unused.
+    pub(super) levels: Vec<Vec<Bed>>,
 }
 
 impl Planted {
-    fn of(drafts: &[Draft], canary: &Canary, mut word: impl FnMut() -> String) -> Self {
+    /// `within` are tests in files of the base; `drafts` have tests in files of their own, too.
+    fn of(within: &[Draft], drafts: &[Draft], canary: &Canary, mut word: impl FnMut() -> String) -> Self {
         let joined = joined(canary);
-        let mut of = |is_plain| drafts.iter().filter_map(|it| Bed::of(it, joined, is_plain, &mut word)).collect();
-        Self { beds: of(false), plain: of(true) }
+        let mut of = |drafts: &[Draft], is_plain| -> Vec<Bed> {
+            drafts.iter().filter_map(|it| Bed::of(it, joined, is_plain, &mut word)).collect()
+        };
+        let alone = |draft: &Draft| {
+            let groups = draft.groups.iter().cloned();
+            let groups = groups.map(|group| texts::Group { label: format!("{} alone", group.label), ..group });
+            Draft { groups: groups.collect(), ..draft.clone() }
+        };
+        let mut levels = vec![of(drafts, false)];
+        if !within.is_empty() {
+            levels[0].extend(of(within, false));
+            levels.push(of(&drafts.iter().map(alone).collect::<Vec<_>>(), false));
+        }
+        levels.push(of(drafts, true));
+        Self { levels: levels.into_iter().filter(|level| !level.is_empty()).collect() }
     }
 }
 
@@ -147,9 +161,9 @@ pub(super) fn plant(
     has: impl Fn(&str) -> bool,
 ) -> Result<Planted, String> {
     if let Canary::File { file, text, run } = canary {
-        return Ok(Planted { beds: vec![own_bed(file, text, run.as_ref(), word())], plain: Vec::new() });
+        return Ok(Planted { levels: vec![vec![own_bed(file, text, run.as_ref(), word())]] });
     }
-    let mut drafts: Vec<Draft> = Vec::new();
+    let (mut within, mut drafts): (Vec<Draft>, Vec<Draft>) = (Vec::new(), Vec::new());
     for (folder, names) in &places.folders {
         let known = |path: &String| texts.get_key_value(path).map(|(path, text)| (path.as_str(), text.as_str()));
         let likes: Vec<(&str, &str)> = names.iter().filter_map(known).collect();
@@ -176,14 +190,17 @@ pub(super) fn plant(
                 let go = texts::go(folder, &likes);
                 drafts.extend(go.ok_or_else(|| format!("no file of `{folder}` has a package clause"))?);
             }
-            Canary::Junit => drafts.push(texts::junit(folder, &likes)),
+            Canary::Junit => {
+                within.extend(likes.iter().filter_map(|(path, text)| texts::in_class(path, text)));
+                drafts.push(texts::junit(folder, &likes));
+            }
             Canary::CppTest => drafts.extend(likes.iter().filter_map(|(path, text)| texts::cpp(path, text))),
             Canary::File { .. } => {}
         }
     }
     drafts.extend(places.units.iter().filter_map(|unit| texts::unit(unit, texts.get(unit)?)));
     let lacks = match canary {
-        _ if !drafts.is_empty() => return Ok(Planted::of(&drafts, canary, word)),
+        _ if !drafts.is_empty() => return Ok(Planted::of(&within, &drafts, canary, word)),
         Canary::CargoTest => "a Cargo.toml of a package",
         Canary::GoTest => "a Go file",
         Canary::Junit => "a test class of JUnit or TestNG",

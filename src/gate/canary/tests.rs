@@ -3,7 +3,7 @@
 use super::*;
 
 fn beds(canary: &Canary, paths: &[&str]) -> Result<Vec<Bed>, String> {
-    planted(canary, paths).map(|planted| planted.beds)
+    planted(canary, paths).map(|mut planted| planted.levels.remove(0))
 }
 
 fn planted(canary: &Canary, paths: &[&str]) -> Result<Planted, String> {
@@ -88,7 +88,7 @@ fn nothing_is_planted_where_the_work_has_no_tests_any_more() {
     let places = Places::choose(&Canary::Pytest, &paths);
     let texts = BTreeMap::from([("b/test_b.py".to_owned(), String::new())]);
     let planted = plant(&Canary::Pytest, &places, || "word".into(), &texts, |_| false).unwrap();
-    let at: Vec<&str> = planted.beds.iter().map(|bed| bed.path.as_str()).collect();
+    let at: Vec<&str> = planted.levels[0].iter().map(|bed| bed.path.as_str()).collect();
     assert_eq!(at, ["b/test_word.py"]);
 }
 
@@ -185,9 +185,9 @@ fn the_source_of_a_planted_test_has_no_word_that_its_failure_prints() {
             format!("word{number}.")
         };
         let places = Places::choose(&canary, &[path.to_owned()]);
-        let Planted { beds, plain } = plant(&canary, &places, word, &texts, |_| false).unwrap();
-        assert!(!plain.is_empty(), "{canary:?}");
-        for bed in beds.iter().chain(&plain) {
+        let Planted { levels } = plant(&canary, &places, word, &texts, |_| false).unwrap();
+        assert!(levels.len() > 1, "{canary:?}");
+        for bed in levels.iter().flatten() {
             let text = bed.text(|_| true).unwrap();
             assert!(bed.plants().all(|plant| !text.contains(&plant.mark)), "{text}");
         }
@@ -201,7 +201,8 @@ fn a_plain_test_needs_nothing_of_the_project() {
         "import { test } from 'node:test';\nimport { one } from './one';\n".to_owned(),
     )]);
     let places = Places::choose(&Canary::NodeTest, &["a.test.ts".into()]);
-    let Planted { beds, plain } = plant(&Canary::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let Planted { levels } = plant(&Canary::NodeTest, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let [beds, plain] = levels.as_slice() else { panic!("{levels:?}") };
     let text = |bed: &Bed| bed.text(|_| true).unwrap();
     assert!(text(&beds[0]).contains("./one") && !text(&plain[0]).contains("./one"));
     assert!(text(&plain[0]).starts_with("import { test as test_kadu } from"), "{}", text(&plain[0]));
@@ -223,4 +224,21 @@ fn what_is_said_of_the_text_of_a_file_is_no_failure_of_its_test() {
     ] {
         assert_eq!(says_failed(line, &plant), is_failure, "{line}");
     }
+}
+
+#[test]
+fn a_test_class_has_tests_in_itself_and_beside_it_and_in_turn_those_that_need_less_of_the_project() {
+    let path = "test/a/ATest.java";
+    let text =
+        "package a;\nimport org.junit.Test;\npublic class ATest extends Base {\n    @Test\n    public void a() {}\n}\n";
+    let texts = BTreeMap::from([(path.to_owned(), text.to_owned())]);
+    let places = Places::choose(&Canary::Junit, &[path.to_owned()]);
+    let Planted { levels } = plant(&Canary::Junit, &places, || "kadu".into(), &texts, |_| false).unwrap();
+    let paths = |level: &Vec<Bed>| level.iter().map(|bed| bed.path.clone()).collect::<Vec<_>>();
+    let at: Vec<Vec<String>> = levels.iter().map(paths).collect();
+    assert_eq!(at, [vec!["test/a/KaduTest.java", path], vec!["test/a/KaduTest.java"], vec!["test/a/KaduTest.java"]]);
+    let keys = levels.iter().flatten().flat_map(Bed::plants).map(|plant| plant.key.clone());
+    let keys: Vec<String> = keys.collect();
+    let each: std::collections::BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(each.len(), keys.len(), "each level is known by its keys: {keys:?}");
 }

@@ -1,6 +1,8 @@
-//! Planted tests for JUnit and TestNG.
+//! Planted tests for JUnit and TestNG: in each test class of the base, with its base class, rules and
+//! extensions, and in a class of their own.
 
 use super::{Draft, Group, Plain, tokens, used};
+use std::collections::BTreeSet;
 
 /// The assertions of JUnit and TestNG, each with a use that fails.
 #[rustfmt::skip]
@@ -25,22 +27,50 @@ const ASSERTJ: [(&str, &str); 11] = [
     ("isInstanceOf", "(\"{mark}\").isInstanceOf(Integer.class)"),
 ];
 
+/// The frameworks of Java, each with a word by which a file of its tests is known, the annotation of a test,
+/// the class with its assertions, and the base class and the beginning of a test's name.
+const FRAMEWORKS: [Framework; 4] = [
+    Framework::of("org.junit.jupiter", "@org.junit.jupiter.api.Test", "org.junit.jupiter.api.Assertions."),
+    Framework::of("org.testng", "@org.testng.annotations.Test", "org.testng.Assert."),
+    Framework { base: " extends junit.framework.TestCase", test: "test", ..Framework::of("junit.framework", "", "") },
+    Framework::of("org.junit", "@org.junit.Test", "org.junit.Assert."),
+];
+
+struct Framework {
+    word: &'static str,
+    annotation: &'static str,
+    class: &'static str,
+    base: &'static str,
+    test: &'static str,
+}
+
+impl Framework {
+    const fn of(word: &'static str, annotation: &'static str, class: &'static str) -> Self {
+        Self { word, annotation, class, base: "", test: "" }
+    }
+
+    fn find(text: &str) -> Option<&'static Self> {
+        FRAMEWORKS.iter().find(|it| text.contains(it.word))
+    }
+
+    /// A test with this body.
+    fn test(&self, body: &str) -> String {
+        let Self { annotation, test, .. } = self;
+        format!("    {annotation}\n    public void {test}{{name}}() throws Exception {{\n        {body};\n    }}\n")
+    }
+}
+
+/// A test that fails by itself.
+const THROW: &str = "throw new RuntimeException(\"{mark}\")";
+
 /// A test class in the package of the base's tests, for the same version of JUnit or for TestNG, with
 /// a test for each form of assertion that they use.
 pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Draft {
     let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
     let all = all.join("\n");
     let package = all.lines().find(|line| line.starts_with("package ")).unwrap_or_default();
-    let (annotation, class) = if all.contains("org.junit.jupiter") {
-        ("@org.junit.jupiter.api.Test", "org.junit.jupiter.api.Assertions.")
-    } else if all.contains("org.testng") {
-        ("@org.testng.annotations.Test", "org.testng.Assert.")
-    } else if all.contains("junit.framework") {
-        ("", "")
-    } else {
-        ("@org.junit.Test", "org.junit.Assert.")
-    };
-    let (base, name) = if annotation.is_empty() { (" extends junit.framework.TestCase", "test") } else { ("", "") };
+    let framework = Framework::find(&all).unwrap_or(&FRAMEWORKS[FRAMEWORKS.len() - 1]);
+    let (class, base) = (framework.class, framework.base);
     let names = tokens(&all).into_iter().filter_map(|name| name.rsplit('.').next()).collect();
     let mut forms: Vec<(String, String)> = used(&ASSERTIONS, &names)
         .into_iter()
@@ -49,26 +79,143 @@ pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Dr
     if forms.is_empty() {
         forms.push((ASSERTIONS[0].0.into(), format!("{class}{}{}", ASSERTIONS[0].0, ASSERTIONS[0].1)));
     }
-    if all.contains("org.assertj.core.api") {
-        let that = "org.assertj.core.api.Assertions.assertThat";
-        forms.extend(used(&ASSERTJ, &names).into_iter().map(|(name, body)| (name.into(), format!("{that}{body}"))));
-    }
-    if all.contains("org.hamcrest") {
-        let body = "org.hamcrest.MatcherAssert.assertThat(\"{mark}\", org.hamcrest.CoreMatchers.is(\"\"))";
-        forms.push(("assertThat".into(), body.into()));
-    }
-    let text = |body: &str| {
-        format!("    {annotation}\n    public void {name}{{name}}() throws Exception {{\n        {body};\n    }}\n")
-    };
-    let tests = forms.into_iter().map(|(form, body)| (form, text(&body))).collect();
-    let throw = text("throw new RuntimeException(\"{mark}\")");
+    forms.extend(of_libraries(&all, &names));
+    let tests = forms.into_iter().map(|(form, body)| (form, framework.test(&body))).collect();
     let open = format!("public class {{File}}Test{base} {{\n");
     Draft {
         like: likes.first().map_or(folder, |(path, _)| path).into(),
         path: format!("{folder}{{File}}Test.java"),
         head: package.into(),
-        plain: Plain::within(package, "throw", throw, &open, "}\n"),
+        plain: Plain::within(package, "throw", framework.test(THROW), &open, "}\n"),
         groups: vec![Group { open, close: "}\n", ..Group::new("class", tests) }],
         ..Draft::default()
     }
+}
+
+/// The forms of AssertJ and Hamcrest that a text uses.
+fn of_libraries(text: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let mut forms = Vec::new();
+    if text.contains("org.assertj.core.api") {
+        let that = "org.assertj.core.api.Assertions.assertThat";
+        forms.extend(used(&ASSERTJ, names).into_iter().map(|(name, body)| (name.into(), format!("{that}{body}"))));
+    }
+    if text.contains("org.hamcrest") {
+        let body = "org.hamcrest.MatcherAssert.assertThat(\"{mark}\", org.hamcrest.CoreMatchers.is(\"\"))";
+        forms.push(("assertThat".into(), body.into()));
+    }
+    forms
+}
+
+/// A test class of the base with more tests behind its own: what its base class, rules and extensions make of
+/// a failure, and what its assertions do, shows there. `None` where it is no class that can have tests.
+pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<Draft> {
+    let framework = Framework::find(text)?;
+    let name = path.rsplit('/').next()?.strip_suffix(".java")?;
+    let (head, tail) = text.split_at(class_end(text, name)?);
+    let mut forms = vec![("throw".to_owned(), THROW.to_owned())];
+    let calls = tokens(text);
+    forms.extend(ASSERTIONS.iter().filter_map(|(name, args)| {
+        let call = calls.iter().find(|call| is_assertion(call, name) && !declares(text, name))?;
+        Some(((*name).to_owned(), format!("{call}{args}")))
+    }));
+    let names = calls.iter().filter_map(|name| name.rsplit('.').next()).collect();
+    forms.extend(of_libraries(text, &names));
+    let tests = forms.into_iter().map(|(form, body)| (form, framework.test(&body))).collect();
+    let groups = vec![Group::new("its class", tests)];
+    Some(Draft {
+        like: path.into(),
+        path: path.into(),
+        head: head.into(),
+        groups,
+        tail: tail.into(),
+        ..Draft::default()
+    })
+}
+
+/// Returns whether a name calls an assertion of a framework: by itself, or with the class of assertions.
+fn is_assertion(call: &str, name: &str) -> bool {
+    let class = call.strip_suffix(name).and_then(|rest| rest.strip_suffix('.'));
+    call == name
+        || class.is_some_and(|class| ["Assert", "Assertions"].contains(&class.rsplit('.').next().unwrap_or(class)))
+}
+
+/// Returns whether a class has a method of this name itself, so that what it takes is not known.
+fn declares(text: &str, name: &str) -> bool {
+    text.lines().any(|line| {
+        let before = line.split_once(name).filter(|(_, rest)| rest.starts_with('(')).map(|(before, _)| before);
+        before.is_some_and(|before| before.trim_end().ends_with("void"))
+    })
+}
+
+/// The end of the body of the class of this name: where its last bracket is. `None` where there is none, or it
+/// is abstract.
+fn class_end(text: &str, name: &str) -> Option<usize> {
+    let (mut depth, mut is_ours, mut declared) = (0_usize, false, String::new());
+    for (at, letter) in code(text) {
+        match letter {
+            '{' if depth == 0 => {
+                is_ours = is_class(&declared, name);
+                depth = 1;
+            }
+            '{' | '(' | '[' => depth += 1,
+            '}' | ')' | ']' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 && letter == '}' {
+                    if is_ours {
+                        return Some(at);
+                    }
+                    declared.clear();
+                }
+            }
+            ';' if depth == 0 => declared.clear(),
+            _ if depth == 0 => declared.push(letter),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_class(declared: &str, name: &str) -> bool {
+    let words: Vec<&str> = declared.split(|c: char| !(c.is_alphanumeric() || "_$@".contains(c))).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let at = words.windows(2).position(|pair| pair == ["class", name]);
+    at.is_some_and(|at| !words[..at].contains(&"abstract"))
+}
+
+/// The letters of Java code with their places, without comments and texts.
+fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let at = text.len() - rest.len();
+            let skipped = ["//", "/*", "\"\"\"", "\"", "'"].into_iter().find(|begin| rest.starts_with(begin));
+            let Some(begin) = skipped else {
+                let letter = rest.chars().next()?;
+                rest = &rest[letter.len_utf8()..];
+                return Some((at, letter));
+            };
+            let end = match begin {
+                "//" => "\n",
+                "/*" => "*/",
+                text => text,
+            };
+            rest = behind(&rest[begin.len()..], end, begin.starts_with(['"', '\'']));
+        }
+    })
+}
+
+/// What follows the first such end; `is_text`: of a text, in which a backslash takes the next letter.
+fn behind<'t>(text: &'t str, end: &str, is_text: bool) -> &'t str {
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(end) {
+            return after;
+        }
+        let mut letters = rest.chars();
+        if letters.next() == Some('\\') && is_text {
+            letters.next();
+        }
+        rest = letters.as_str();
+    }
+    rest
 }

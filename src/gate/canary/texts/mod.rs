@@ -11,7 +11,7 @@ mod script;
 
 pub(super) use cpp::cpp;
 pub(super) use go::go;
-pub(super) use java::junit;
+pub(super) use java::{in_class, junit};
 pub(super) use python::pytest;
 pub(super) use rust::{integration, library, unit};
 pub(super) use script::{jest, node};

@@ -198,6 +198,38 @@ fn a_java_test_is_for_the_version_of_junit_and_has_the_assertions_that_those_bes
 }
 
 #[test]
+fn a_test_class_gets_tests_behind_its_own_with_the_assertions_as_it_calls_them() {
+    let before = "package a;\n/* class ATest { */\nimport org.junit.jupiter.api.Test;\nimport static org.junit.jupiter.api.Assertions.*;\n\n@ExtendWith({Own.class})\nclass ATest<T> extends Base {\n    char a = '}'; String b = \"\\\"}\", c = \"\"\"\n    }\n    \"\"\"; // }\n    @Test void a() { assertTrue(a); Assertions.assertNull(b); Own.assertFalse(c); Own.assertSame(c); }\n    void assertSame(Own own) { }\n";
+    let draft = in_class("src/a/ATest.java", &format!("{before}}}\n\nclass Other {{ }}\n")).unwrap();
+    assert_eq!((draft.head.as_str(), draft.tail.as_str()), (before, "}\n\nclass Other { }\n"));
+    assert_eq!(forms(&draft), ["its class: throw", "its class: assertTrue", "its class: assertNull"]);
+    let text = whole(&draft);
+    let test = "    @org.junit.jupiter.api.Test\n    public void fimo() throws Exception {\n        Assertions.assertNull(\"tula\");\n    }\n";
+    assert!(text.contains(test), "{text}");
+    let old = "import junit.framework.TestCase;\nimport org.hamcrest.*;\npublic class ATest extends TestCase {\n    public void testA() { assertEquals(1, 1); }\n}";
+    let draft = in_class("ATest.java", old).unwrap();
+    assert_eq!(forms(&draft), ["its class: throw", "its class: assertEquals", "its class: assertThat"]);
+    assert!(
+        whole(&draft).contains("    public void testfimo() throws Exception {\n        assertEquals(\"tula\", \"\");")
+    );
+}
+
+#[test]
+fn only_a_class_that_can_have_tests_gets_some() {
+    for text in [
+        "public class ATest { @Test void a() {} }",
+        "import org.junit.Test;\npublic abstract class ATest { }",
+        "import org.junit.Test;\npublic interface ATest { }",
+        "import org.junit.Test;\nclass BTest { class ATest { } }",
+        "import org.junit.Test;\n// class ATest { }",
+        "import org.junit.Test;\nclass ATest { ",
+        "import org.junit.Test;\n}",
+    ] {
+        assert_eq!(in_class("ATest.java", text), None, "{text}");
+    }
+}
+
+#[test]
 fn a_file_of_cpp_gets_a_test_for_each_of_its_macros_behind_its_last_test() {
     let before = "#include <gtest/gtest.h>\nnamespace {\nclass F : public testing::Test {};\nTEST_F(F, b) {\n    ASSERT_EQ(1, 1);\n}\n";
     let draft = cpp("tests/a.cpp", &format!("{before}}}\n")).unwrap();
