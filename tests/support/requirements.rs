@@ -58,7 +58,7 @@ impl Need {
             "cc" | "gcc" => Self::CCompiler,
             "cmake" | "ctest" => Self::Cmake,
             "go" => Self::Go,
-            "java" | "javac" => Self::Junit,
+            "java" | "javac" | "junit4" => Self::Junit,
             "make" => Self::Make,
             "node" | "npm" => Self::Node,
             "perl" | "prove" => Self::Perl,
