@@ -46,7 +46,7 @@ pub struct ModelError {
     pub retry_after_ms: Option<u64>,
     /// What it has used all the same; `None`: nothing, as it was refused, or came to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
+    pub spent: Option<Box<Spent>>,
 }
 
 /// What a call has used that gave no answer: its provider was at work on it, or nobody knows that it was not.
@@ -77,7 +77,7 @@ impl ModelError {
     /// The same failure of a call that has used this.
     #[must_use]
     pub fn after(self, spent: Spent) -> Self {
-        Self { spent: Some(spent), ..self }
+        Self { spent: Some(Box::new(spent)), ..self }
     }
 }
 

@@ -34,7 +34,8 @@ impl Meter {
     /// A failure of the call, with what was said before it.
     pub(super) fn broken(&self, error: ModelError) -> ModelError {
         let said = || std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        ModelError { spent: error.spent.map(|spent| Spent { said: said().into(), ..spent }), ..error }
+        let spent = error.spent.map(|spent| Box::new(Spent { said: said().into(), ..*spent }));
+        ModelError { spent, ..error }
     }
 
     /// What it has used by now; `None`: nothing, as it has not begun.

@@ -153,8 +153,8 @@ impl Hands {
     }
 
     fn call_model(&self, (call, model, max_output): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
-        let failed = move |message: &str, spent| {
-            let error = ModelError { spent, ..ModelError::new(ModelFault::BadRequest, message) };
+        let failed = move |message: &str, spent: Option<Spent>| {
+            let error = ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, message) };
             Event::ModelFailed { call, error }
         };
         let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
@@ -188,8 +188,9 @@ impl Hands {
     }
 
     fn summarise(&self, (call, upto, most): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
-        let failed = move |why: &str, spent| {
-            summary::failed(call, ModelError { spent, ..ModelError::new(ModelFault::BadRequest, why) })
+        let failed = move |why: &str, spent: Option<Spent>| {
+            let error = ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, why) };
+            summary::failed(call, error)
         };
         let Some(model) = self.settings.models.get(run.model()).cloned() else {
             return inbox.outbox().send(failed("there is no such model in this run", None));

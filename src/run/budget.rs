@@ -266,7 +266,7 @@ impl Context {
         error: Option<&ModelError>,
     ) {
         if let Some(error) = error {
-            return self.book_failure(call, error.spent.as_ref());
+            return self.book_failure(call, error.spent.as_deref());
         }
         let aside = self.settle(call);
         // An answer that is no summary has been paid for too; older journals do not tell it from none.

@@ -183,7 +183,7 @@ fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_lo
 #[test]
 fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
     let broken = |spent| ModelError { spent, ..ModelError::network("it broke off") };
-    let spent = Spent { usage: Some(used(300, 20)), ..Spent::default() };
+    let spent = Box::new(Spent { usage: Some(used(300, 20)), ..Spent::default() });
     let mut walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
     for _ in 0..3 {
         walk = walk.answer(unsummarised(broken(Some(spent.clone()))));

@@ -112,7 +112,7 @@ impl Cassette {
             Act::Hang => std::future::pending().await,
             Act::Fault(said, Fault { kind, message, retry_after_ms, spent, .. }) => {
                 stream(said, deltas).await;
-                let (message, spent) = (message.clone(), spent.clone());
+                let (message, spent) = (message.clone(), spent.clone().map(Box::new));
                 Err(ModelError { fault: *kind, message, retry_after_ms: *retry_after_ms, spent })
             }
             Act::Reply(reply) => {

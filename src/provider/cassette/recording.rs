@@ -66,7 +66,7 @@ impl Recording {
         let ModelError { fault: kind, message, retry_after_ms, spent } = error.clone();
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
         let fault = Some(Broken { kind, message, retry_after, bytes: spent.as_ref().map(|spent| spent.bytes) });
-        let Spent { model, usage, said, .. } = spent.unwrap_or_default();
+        let Spent { model, usage, said, .. } = *spent.unwrap_or_default();
         let (usage, model) = (usage.as_ref().map(Tokens::of), Some(model).filter(|model| !model.is_empty()));
         self.turns.push(Taken { fault, usage, model, ..self.taken(&said) });
     }

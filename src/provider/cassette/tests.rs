@@ -94,7 +94,7 @@ async fn a_fault_is_acted_out_as_often_as_it_says() {
         fault: ModelFault::Busy,
         message: "overloaded".into(),
         retry_after_ms: Some(2000),
-        spent: Some(Spent { bytes: 7, ..Spent::default() }),
+        spent: Some(Box::new(Spent { bytes: 7, ..Spent::default() })),
     };
     let question = request(2, results("2 tests failed", false));
     for _ in 0..2 {

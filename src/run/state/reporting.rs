@@ -97,7 +97,7 @@ impl Reporting {
                 None
             }
             Event::ModelFailed { call, error } => {
-                cx.book_failure(call, error.spent.as_ref());
+                cx.book_failure(call, error.spent.as_deref());
                 self.came(call);
                 None
             }

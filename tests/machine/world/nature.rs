@@ -251,7 +251,7 @@ pub(crate) fn failure(dice: &mut Dice) -> ModelError {
     let usage = dice.chance(500).then(|| Usage { cost_micros: None, ..usage(Temper::Spending, dice) });
     let spent = Spent { model: dice.pick(&["", "first-v1"]).into(), usage, bytes: dice.below(500), ..Spent::default() };
     let spent = dice.chance(400).then_some(spent);
-    ModelError { retry_after_ms, spent, ..ModelError::new(fault, "no answer") }
+    ModelError { retry_after_ms, spent: spent.map(Box::new), ..ModelError::new(fault, "no answer") }
 }
 
 pub(crate) fn outcome(temper: Temper, dice: &mut Dice) -> ToolOutcome {

@@ -9,12 +9,12 @@ async fn an_answer_that_breaks_off_says_what_it_has_used_and_a_refusal_has_used_
     let usage = Usage { input_tokens: 5, output_tokens: 2, ..Usage::default() };
     let counted = Spent { model: "m".into(), usage: Some(usage), bytes: 6, ..Spent::default() };
     let error = failure(kind.clone(), vec![send(&[EVENTS, answer])]).await;
-    assert_eq!(error.spent, Some(counted));
+    assert_eq!(error.spent, Some(Box::new(counted)));
     for (kind, answer, _) in &ANSWERS[1..3] {
         let heard = Spent { model: "m".into(), usage: None, bytes: 6, ..Spent::default() };
-        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.spent, Some(heard));
+        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.spent, Some(Box::new(heard)));
     }
-    assert_eq!(failure(Kind::OpenAi, vec![Reset]).await.spent, Some(Spent::default()), "who knows");
+    assert_eq!(failure(Kind::OpenAi, vec![Reset]).await.spent, Some(Box::default()), "who knows");
     let refused = "HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     assert_eq!(failure(Kind::OpenAi, vec![send(&[refused])]).await.spent, None);
 }

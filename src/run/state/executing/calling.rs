@@ -74,7 +74,7 @@ impl CallingModel {
 
     /// The turn is discarded whole. Then, by its fault: compaction, another try, another model, or the end.
     fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
-        cx.book_failure(self.call, error.spent.as_ref());
+        cx.book_failure(self.call, error.spent.as_deref());
         cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
         if error.fault == ModelFault::ContextTooLong
