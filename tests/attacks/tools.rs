@@ -23,6 +23,7 @@ fn is_there(program: &str) -> bool {
         "pytest" => "python3 -m pytest --version".to_owned(),
         "python3" => "python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))'".to_owned(),
         "go" => "go version".to_owned(),
+        "gtest" => "c++ --version && test -f /usr/include/gtest/gtest.h".to_owned(),
         "junit4" => "test -f /usr/share/java/junit4.jar -a -f /usr/share/java/hamcrest-core.jar".to_owned(),
         _ => format!("{program} --version"),
     };

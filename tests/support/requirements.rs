@@ -58,6 +58,7 @@ impl Need {
             "cc" | "gcc" => Self::CCompiler,
             "cmake" | "ctest" => Self::Cmake,
             "go" => Self::Go,
+            "gtest" => Self::GoogleTest,
             "java" | "javac" | "junit4" => Self::Junit,
             "make" => Self::Make,
             "node" | "npm" => Self::Node,

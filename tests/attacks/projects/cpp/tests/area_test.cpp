@@ -1,0 +1,7 @@
+#include <gtest/gtest.h>
+
+#include "area.h"
+
+TEST(Area, IsWidthTimesHeight) {
+    EXPECT_EQ(area(3, 4), 12);
+}
