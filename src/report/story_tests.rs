@@ -45,10 +45,11 @@ fn a_story_has_what_was_said_done_and_retried_in_order() {
         (110, "discarded"),
         (110, "retry"),
         (5_610, "turn"),
+        (5_610, "used"),
         (5_910, "tool"),
     ];
     assert_eq!(names, wanted.map(|(at, name)| (at, json!(name))));
-    let What::Tool(tool) = &story.scenes[6].what else { panic!("{:?}", story.scenes[6]) };
+    let What::Tool(tool) = &story.scenes[7].what else { panic!("{:?}", story.scenes[7]) };
     assert_eq!(
         (tool.name.as_str(), tool.success, tool.duration_ms, tool.output.as_str()),
         ("shell-exec", false, 300, "no")

@@ -257,7 +257,7 @@ pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
 }
 
 /// The first line of a task that is in no file, as long as the subject of a commit may be.
-fn opening(prompt: &str) -> String {
+pub(super) fn opening(prompt: &str) -> String {
     const LONGEST: usize = 72;
     let line = one_line(prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("task"));
     let cut = line.char_indices().nth(LONGEST).and_then(|_| line.char_indices().nth(LONGEST - 1));

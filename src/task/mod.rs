@@ -141,7 +141,7 @@ impl Task {
     pub fn from_prompt(prompt: impl Into<String>) -> Self {
         let prompt = prompt.into();
         Self {
-            title: file::title_of(&prompt, "task"),
+            title: file::title_of(&prompt, &file::opening(&prompt)),
             prompt,
             source: "-".into(),
             gate: GateChoice::default(),
