@@ -2,8 +2,8 @@
 
 use crate::support::{Fledge, Model, Need, say, shell, write};
 
-/// Starts ever more of itself, each for long: a thousand if nobody ends it.
-const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 600; }; b 9";
+/// Starts ever more of itself, each for a minute: a thousand if nobody ends it.
+const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 60; }; b 9";
 /// Holds 300 MiB, for long.
 const HOG: &str = "{ head -c 300M /dev/zero; sleep 600; } | tail -c 300M";
 const LIMITS: &str = "limits: { processes: 200, memory: 128MiB, file_size: 32MiB }\n";
