@@ -16,7 +16,7 @@ use clap::Args;
     fledge fix --stuck-after 2 --report report.json\n  fledge fix -p 'Do not touch src/parser'"
 )]
 pub(super) struct FixArguments {
-    /// What the agent is told beside that the checks fail
+    /// More for the agent to know than that the checks fail
     #[arg(long, short, value_name = "TEXT")]
     prompt: Option<String>,
     #[command(flatten)]

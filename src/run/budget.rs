@@ -344,7 +344,7 @@ fn is_plausible(usage: &Usage, request: usize, answer: usize) -> bool {
     usage.total() > 0 && usage.input_tokens <= most(request) && usage.output_tokens <= most(answer)
 }
 
-/// The tokens of so many bytes where nobody has counted.
+/// Estimates the tokens of so many bytes.
 fn tokens_in(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }

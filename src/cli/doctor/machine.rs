@@ -140,7 +140,7 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
     }
 }
 
-/// Where temporary files of steps are behind Landlock. Nothing bounds those in memory.
+/// Says where temporary files of steps are behind Landlock. Nothing limits those in memory.
 fn temporary_files(folder: Option<&Path>, is_in_memory: impl Fn(&Path) -> bool) -> String {
     match folder {
         None => String::new(),
@@ -151,7 +151,7 @@ fn temporary_files(folder: Option<&Path>, is_in_memory: impl Fn(&Path) -> bool) 
     }
 }
 
-/// What nobody counts of the files that are written at these paths, which need not be there yet.
+/// Says which files at these paths do not count as memory although they are in it. The paths need not exist yet.
 fn uncounted(written: &[&Path], is_in_memory: impl Fn(&Path) -> bool) -> &'static str {
     let in_memory = |path: &&Path| path.ancestors().find(|folder| folder.exists()).is_some_and(&is_in_memory);
     if written.iter().any(in_memory) {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-// The flags about what is said.
+// Flags for the output.
 #[derive(Debug, Args)]
 pub(super) struct VoiceArguments {
     /// Never prompt and never draw live lines

@@ -1,4 +1,4 @@
-//! The lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
+//! The lanes that only the gate knows. The model hears only that one of them failed.
 
 use super::settle::{Ran, named};
 use super::{Early, Record, Sitting};

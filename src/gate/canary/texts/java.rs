@@ -204,7 +204,7 @@ fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// What follows the first such end; `is_text`: of a text, in which a backslash takes the next letter.
+/// Returns the rest behind the first such end. In a text (`is_text`) a backslash takes the next letter.
 fn behind<'t>(text: &'t str, end: &str, is_text: bool) -> &'t str {
     let mut rest = text;
     while !rest.is_empty() {
