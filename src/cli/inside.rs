@@ -35,9 +35,14 @@ struct InsideArguments {
     args: Vec<OsString>,
 }
 
+/// The words of this process's command line, the program first.
+pub(super) fn command_line() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
+}
+
 /// Returns whether this process was started by fledge for itself.
 pub(super) fn is_called() -> bool {
-    let verb = std::env::args_os().nth(1);
+    let verb = command_line().nth(1);
     verb.is_some_and(|verb| [wall::INSIDE, wall::LAYERS, tool::TOOL_HOST].iter().any(|own| verb == *own))
 }
 

@@ -138,7 +138,11 @@ pub fn main() -> ExitCode {
     if inside::is_called() {
         return ExitCode::from(inside::run());
     }
-    let arguments = match Arguments::try_parse() {
+    let parsed = Arguments::try_parse().or_else(|error| {
+        let completed = slips::completed(&error, inside::command_line());
+        completed.and_then(|args| Arguments::try_parse_from(args).ok()).ok_or(error)
+    });
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             let error = slips::named(error, Arguments::command());

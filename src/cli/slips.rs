@@ -5,7 +5,34 @@ use crate::yaml::nearest;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use std::ffi::OsString;
 use std::path::Path;
+
+/// What a verb does that is given no other word.
+const USUAL: [(&str, &str); 9] = [
+    ("config", "show"),
+    ("jobs", "list"),
+    ("lanes", "list"),
+    ("memory", "list"),
+    ("models", "list"),
+    ("monitors", "list"),
+    ("runs", "list"),
+    ("specs", "list"),
+    ("worktrees", "list"),
+];
+
+/// The same command line with the word that a verb like `fledge runs` lacks, where that may be what is wrong with it.
+pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
+    use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument};
+    if ![DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument].contains(&error.kind()) {
+        return None;
+    }
+    let mut args: Vec<OsString> = args.collect();
+    let verb = args.iter().skip(1).position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))? + 1;
+    let (_, word) = USUAL.iter().find(|(usual, _)| args[verb] == *usual)?;
+    args.insert(verb + 1, word.into());
+    Some(args)
+}
 
 /// The same error, with what is near.
 pub(super) fn named(mut error: Error, mut command: Command) -> Error {

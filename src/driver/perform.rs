@@ -153,10 +153,7 @@ impl Hands {
     }
 
     fn call_model(&self, (call, model, max_output): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
-        let failed = move |message: &str, spent: Option<Spent>| {
-            let error = ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, message) };
-            Event::ModelFailed { call, error }
-        };
+        let failed = move |why: &str, spent| Event::ModelFailed { call, error: refused(why, spent) };
         let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
             return inbox.outbox().send(failed("there is no such model in this run", None));
         };
@@ -188,10 +185,7 @@ impl Hands {
     }
 
     fn summarise(&self, (call, upto, most): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
-        let failed = move |why: &str, spent: Option<Spent>| {
-            let error = ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, why) };
-            summary::failed(call, error)
-        };
+        let failed = move |why: &str, spent| summary::failed(call, refused(why, spent));
         let Some(model) = self.settings.models.get(run.model()).cloned() else {
             return inbox.outbox().send(failed("there is no such model in this run", None));
         };
@@ -382,6 +376,11 @@ impl Hands {
         reach("report", "done").map_err(|error| chain(&error))?;
         Ok(saved)
     }
+}
+
+/// The error of a call that fledge itself ended or did not make.
+fn refused(why: &str, spent: Option<Spent>) -> ModelError {
+    ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, why) }
 }
 
 fn could_not_judge(why: &str) -> Verdict {

@@ -34,6 +34,28 @@ fn the_help_of_each_verb_opens_with_what_the_list_says_of_it() {
 }
 
 #[test]
+fn a_verb_without_another_word_lists() {
+    let mut place = Some(a_project().args(&["--version"]).run());
+    let mut said = |args: &[&str]| {
+        let run = place.take().unwrap().again(args).run();
+        let said = (run.code, run.stdout.clone(), run.stderr.clone());
+        place = Some(run);
+        said
+    };
+    for verb in ["jobs", "lanes", "memory", "models", "monitors", "runs", "worktrees"] {
+        let listed = said(&[verb, "list"]);
+        assert_eq!((listed.0, &said(&[verb])), (Some(0), &listed), "{verb}");
+        assert_eq!(said(&[verb, "--json"]), said(&[verb, "list", "--json"]), "{verb}");
+    }
+    assert_eq!(said(&["runs", "--limit", "3", "--failed"]).0, Some(0));
+    assert_eq!(said(&["config"]), said(&["config", "show"]));
+    let slip = said(&["runs", "lits"]);
+    assert!(slip.0 == Some(2) && slip.2.contains("a similar subcommand exists: 'list'"), "{slip:?}");
+    assert!(said(&["runs", "--limt", "3"]).2.contains("--limt"));
+    assert!(said(&["runs", "--help"]).1.contains("Show what a run has changed"));
+}
+
+#[test]
 fn a_project_gets_a_lane_and_a_task_that_can_be_run_at_once() {
     let init = a_project().args(&["init", "--config"]).run();
     init.must_exit(0);
