@@ -98,7 +98,7 @@ fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
         let innocent = format!(
             "setsid sleep {own} & own=$!; until [ -e begun ]; do sleep 0.02; done; \
              while pgrep -xf '(/bin/)?sleep {number}' >/dev/null; do sleep 0.02; done; \
-             kill -0 $own && echo still here; kill $own; wait $own || true"
+             kill -0 $own && echo still here; kill $own; wait $own 2>/dev/null || true"
         );
         let script = rule
             .script(number)
