@@ -17,7 +17,7 @@ use clap::Args;
 )]
 pub(super) struct FixArguments {
     /// More for the agent to know than that the checks fail
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     #[command(flatten)]
     options: RunOptions,
@@ -37,6 +37,7 @@ pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result
         let hint = "write one that names the lane, and `fledge run task.md --candidates 3`";
         return Err(Failure::input(error).hint(hint));
     }
+    run::must_say_something(arguments.prompt.as_deref())?;
     let task = |defaults: &Defaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
         let mut task = defaults.of(Task::fix(lanes.clone()));

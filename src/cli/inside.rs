@@ -70,7 +70,6 @@ fn enter(arguments: &InsideArguments) -> u8 {
     fault.exit_code()
 }
 
-// Verbs of `fledge layers`.
 #[derive(Debug, Subcommand)]
 enum LayersVerb {
     /// Hold a namespace with the layers that standard input names, until its end

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-// The flags.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ResultArguments {
     /// Write the last verdict as a JUnit report, with a test for each step

@@ -41,7 +41,7 @@ pub(super) struct RunArguments {
     #[arg(required_unless_present = "prompt", value_name = "TASK")]
     tasks: Vec<String>,
     /// The text of the task itself, instead of a file
-    #[arg(long, short, value_name = "TEXT", conflicts_with = "tasks")]
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "tasks", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Run no gate: the result is `skipped`, not verified by anything
     #[arg(long, conflicts_with_all = ["lane", "expect"])]
@@ -64,10 +64,11 @@ pub(super) struct RunArguments {
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
     let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
-    if let Some(prompt) = unquoted_prompt(tasks) {
+    if is_prose(tasks) {
         let error = anyhow!("there is no task file `{}`", tasks.join(" "));
-        return Err(Failure::input(error).hint(format!("if that is the task itself: `fledge run -p {prompt}`")));
+        return Err(Failure::input(error).hint("if these words are the task itself: `fledge run -p '…'`"));
     }
+    must_say_something(prompt.as_deref())?;
     if prompt.is_some() && batch.is_any() {
         let error = anyhow!("--prompt: one text is one run, and these flags are for many");
         return Err(Failure::input(error).hint("write the task to a file, and name the file"));
@@ -211,12 +212,25 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
     (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
-/// The words of a command line that are no task files but a task, as a word for a shell.
-fn unquoted_prompt(tasks: &[String]) -> Option<String> {
-    let is_word = |task: &String| !task.contains(['/', '*', '{']) && Path::new(task).extension().is_none();
-    let is_prose = tasks.iter().all(|task| !Path::new(task).exists() && (task.contains(' ') || is_word(task)));
-    let prompt = tasks.join(" ");
-    (is_prose && prompt.contains(' ')).then(|| format!("'{}'", prompt.replace('\'', r"'\''")))
+/// Whether the words of a command line are no task files but the text of a task.
+fn is_prose(tasks: &[String]) -> bool {
+    let text = tasks.join(" ");
+    let words = || tasks.iter().filter(|task| !Path::new(task).exists()).flat_map(|task| task.split_whitespace());
+    let is_plain = |word: &str| !word.contains('/') && Path::new(word.trim_end_matches('.')).extension().is_none();
+    let is_file = |task: &String| {
+        let ending = Path::new(task).extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        task.contains(['*', '?', '[', '{']) || ending.is_some_and(|it| ["md", "yaml", "yml"].contains(&it.as_str()))
+    };
+    text.contains(' ') && words().any(is_plain) && !tasks.iter().any(is_file)
+}
+
+/// # Errors
+/// When a text on the command line has no words.
+pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), Failure> {
+    match prompt {
+        Some(text) if text.trim().is_empty() => Err(Failure::input(anyhow!("--prompt: the text is empty"))),
+        _ => Ok(()),
+    }
 }
 
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {

@@ -142,13 +142,13 @@ fn tokens(result: &TaskResult) -> String {
     if usage.cached_tokens > 0 {
         text.push_str(&format!(", {} of the input cached", count(usage.cached_tokens)));
     }
-    match usage.estimated_tokens {
-        0 => {}
-        tokens if tokens == usage.total() => text.push_str(", an estimate"),
-        tokens => text.push_str(&format!(", {} of them an estimate", count(tokens))),
-    }
     if let Some(tokens) = result.limits.tokens {
         text.push_str(&format!(" of {}", count(tokens)));
+    }
+    match usage.estimated_tokens {
+        0 => {}
+        tokens if tokens == usage.total() => text.push_str(" (an estimate)"),
+        tokens => text.push_str(&format!(" ({} an estimate)", count(tokens))),
     }
     if let Some(micros) = usage.cost_micros {
         let least = if result.usage.unpriced().is_empty() { "" } else { "at least " };

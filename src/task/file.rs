@@ -256,12 +256,9 @@ pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
     fallback.into()
 }
 
-/// The first line of a task that is in no file, as long as the subject of a commit may be.
+/// The first line of a task that is in no file. It is whole, since half a secret in it could not be masked.
 pub(super) fn opening(prompt: &str) -> String {
-    const LONGEST: usize = 72;
-    let line = one_line(prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("task"));
-    let cut = line.char_indices().nth(LONGEST).and_then(|_| line.char_indices().nth(LONGEST - 1));
-    cut.map_or_else(|| line.clone(), |(at, _)| format!("{}…", line[..at].trim_end()))
+    one_line(prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("task"))
 }
 
 /// A title has no line breaks and no control characters: it goes into lists and commit messages.

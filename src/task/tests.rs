@@ -116,7 +116,7 @@ fn a_title_is_given_or_the_first_heading_or_the_files_name() {
     assert_eq!(parse("Do.", "a/fix-dates.md", &ParamValues::new()).unwrap().title, "fix-dates");
     let prompt = |text: &str| parse(text, "-", &ParamValues::new()).unwrap().title;
     assert_eq!((prompt("Do.\n\n# This"), prompt("\nFix  it.\nNow.")), ("This".into(), "Fix it.".into()));
-    assert_eq!((prompt(&"ž".repeat(72)), prompt(&"ž".repeat(73))), ("ž".repeat(72), format!("{}…", "ž".repeat(71))));
+    assert_eq!(prompt(&"ž".repeat(200)), "ž".repeat(200));
 }
 
 #[test]

@@ -26,29 +26,41 @@ fn a_dash_reads_the_task_from_standard_input() {
 
 #[test]
 fn a_prompt_on_the_command_line_is_the_task() {
-    let model = Model::new([say("Done.")]);
+    let model = Model::new([say("Done.").always()]);
     let run = |args: &[&str]| Fledge::new().args(args).anthropic(&model).run();
     let report = run(&["run", "-p", "Fix the failing test", "--no-verify"]).must_be(0, "skipped");
     assert_eq!((&report["title"], &report["task"]["source"]), (&json!("Fix the failing test"), &json!("-")));
     assert_eq!(first_message(&model), "Fix the failing test");
-    for words in [&["Fix the failing test"][..], &["Fix", "the", "failing", "test"]] {
+    let secret = "a-key-of-sixty-letters-0123456789";
+    let text = format!("- Fix the failing test of the server of ours, which has {secret} as its key");
+    let run_with = Fledge::new().args(&["run", "-p", &text, "--no-verify"]).env("MY_API_KEY", secret).anthropic(&model);
+    let title = run_with.run().must_be(0, "skipped")["title"].clone();
+    assert_eq!(title, "- Fix the failing test of the server of ours, which has *** as its key");
+    let hint = "if these words are the task itself: `fledge run -p '…'`";
+    for words in ["Fix the failing test", "Fix src/out.txt, please.", "Fix the task.md of ours."] {
+        for words in [vec![words], words.split(' ').collect()] {
+            let run = run(&[&["run"], &words[..]].concat());
+            run.must_exit(2);
+            let says = format!("there is no task file `{}`\n", words.join(" "));
+            assert!(run.stderr.contains(&says) && run.stderr.contains(hint), "{}", run.stderr);
+        }
+    }
+    for words in [&["my tasks/*.md"][..], &["tasks/fix it.md"], &["a.md", "gone"], &["t/{b c}.md"]] {
         let run = run(&[&["run"], words].concat());
-        run.must_exit(2);
-        let says = "there is no task file `Fix the failing test`\n";
-        let hint = "if that is the task itself: `fledge run -p 'Fix the failing test'`";
-        assert!(run.stderr.contains(says) && run.stderr.contains(hint), "{}", run.stderr);
+        assert!(run.code == Some(2) && !run.stderr.contains(hint), "{words:?}: {}", run.stderr);
     }
     for (args, says) in [
         (&["run", "-p", "Fix it", "task.md"][..], "cannot be used with"),
         (&["run", "-p", "Fix it", "--candidates", "3"], "one text is one run"),
-        (&["run", "-p", " "], "-:1:1: the task has no text"),
+        (&["run", "-p", " "], "--prompt: the text is empty"),
+        (&["fix", "-p", ""], "--prompt: the text is empty"),
         (&["run"], "required"),
     ] {
         let run = run(args);
         run.must_exit(2);
         assert!(run.stderr.contains(says), "{args:?}: {}", run.stderr);
     }
-    assert_eq!(model.count(), 1);
+    assert_eq!(model.count(), 2);
 }
 
 #[test]

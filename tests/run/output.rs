@@ -63,7 +63,7 @@ fn tokens_that_no_provider_counted_are_shown_as_an_estimate() {
     };
     let (counted, estimate) = (shown("    usage: { input: 1200, output: 80 }\n"), shown(""));
     assert!(counted.starts_with("tokens   1,200 in, 80 out") && !counted.contains("estimate"), "{counted}");
-    assert!(estimate.contains(" in, 7 out, an estimate"), "{estimate}");
+    assert!(estimate.contains(" in, 7 out (an estimate)"), "{estimate}");
 }
 
 #[test]

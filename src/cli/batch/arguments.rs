@@ -8,7 +8,6 @@ use clap::Args;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-// The flags.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Many tasks")]
 pub(in crate::cli) struct BatchArguments {

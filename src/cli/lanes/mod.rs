@@ -30,7 +30,6 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::path::Path;
 
-// The verbs of `fledge lanes`.
 #[derive(Debug, Subcommand)]
 pub(super) enum LanesVerb {
     /// List the project's lanes and what is in them

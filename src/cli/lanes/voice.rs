@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-// Flags for the output.
 #[derive(Debug, Args)]
 pub(super) struct VoiceArguments {
     /// Never prompt and never draw live lines

@@ -15,7 +15,6 @@ use std::path::PathBuf;
 /// The version of what `--json` gives out.
 const MODELS_SCHEMA_VERSION: u32 = 1;
 
-// What is done with models.
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsVerb {
     /// List the models that are configured, and those whose price and size are known without

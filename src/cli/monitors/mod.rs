@@ -259,24 +259,26 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
         Some(OnChange::Webhook { url, .. }) if how != row.on_change && asked.as_ref() == Some(&url) => {
             ", with a new secret in the place of the old one".to_owned()
         }
-        Some(OnChange::Webhook { url, .. }) if how != row.on_change => {
-            // The rest of an address may be a secret.
-            let host = Address::parse(&url).map_or_else(|_| "an address".into(), |address| address.host());
-            format!(", instead of {host}")
-        }
+        Some(OnChange::Webhook { url, .. }) if how != row.on_change => format!(", instead of {}", host_of(&url)),
         Some(_) | None => String::new(),
     };
-    let says = match (&how, &secret) {
-        (how, _) if how.is_empty() => format!("changes of its health are sent to no one{replaced}"),
-        (_, Some(_)) => {
-            format!(
-                "changes of its health are sent there{replaced}; each message is signed with this secret, which is not shown again:"
-            )
-        }
-        (_, None) => format!("changes of its health are sent there{replaced}"),
+    let change = match OnChange::of(&how).ok().flatten() {
+        None => "are sent to no one".to_owned(),
+        Some(OnChange::Command(command)) => format!("run `{}`", command.join(" ")),
+        Some(OnChange::Webhook { url, .. }) => format!("are sent to {}", host_of(&url)),
     };
+    let signed = match &secret {
+        None => "",
+        Some(_) => "; each message is signed with this secret, which is not shown again:",
+    };
+    let says = format!("changes of its health {change}{replaced}{signed}");
     store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
     place.told(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))
+}
+
+/// The part of an address that is no secret.
+fn host_of(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "an address".into(), |address| address.host())
 }
 
 fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {

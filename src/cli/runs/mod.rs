@@ -55,7 +55,6 @@ pub(super) struct RunsArguments {
     verb: RunsVerb,
 }
 
-// The verbs of `fledge runs`.
 #[derive(Debug, Subcommand)]
 enum RunsVerb {
     /// Go on with a run that was interrupted

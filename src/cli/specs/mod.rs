@@ -18,7 +18,6 @@ use survey::Survey;
 /// The version of what is printed as JSON.
 const SPEC_SCHEMA_VERSION: u32 = 1;
 
-// The verbs of `fledge specs`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SpecsVerb {
     /// List the modules that have a spec

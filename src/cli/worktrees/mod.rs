@@ -35,7 +35,6 @@ pub(super) struct WorktreesArguments {
     verb: WorktreesVerb,
 }
 
-// The verbs of `fledge worktrees`.
 #[derive(Debug, Subcommand)]
 enum WorktreesVerb {
     /// List the worktrees that are left, and what is in them

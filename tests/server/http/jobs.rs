@@ -136,9 +136,12 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     let said = place.says(&["monitors", "add", "pulse", "--schedule", "every 10m", "--margin", "2m"], &[]);
     assert_eq!(said, "exit 0\n`pulse` is expected from now on\n");
     let said = place.says(&["monitors", "tell", "pulse", "--command", "true"], &[]);
-    assert_eq!(said, "exit 0\nchanges of its health are sent there\n");
+    assert_eq!(said, "exit 0\nchanges of its health run `true`\n");
     let said = place.says(&["monitors", "tell", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
-    assert!(said.contains("are sent there, instead of the program `true`; each message is signed"), "{said}");
+    assert!(
+        said.contains("are sent to https://example.org, instead of the program `true`; each message is signed"),
+        "{said}"
+    );
     let said = place.says(&["monitors", "tell", "pulse", "--nobody"], &[]);
     assert_eq!(said, "exit 0\nchanges of its health are sent to no one, instead of https://example.org\n");
     place.says(&["monitors", "checkin", "pulse", "in_progress", "--id", "8"], &[]);
