@@ -37,7 +37,7 @@ fn a_prompt_on_the_command_line_is_the_task() {
     let title = run_with.run().must_be(0, "skipped")["title"].clone();
     assert_eq!(title, "- Fix the failing test of the server of ours, which has *** as its key");
     let hint = "if these words are the task itself: `fledge run -p '…'`";
-    for words in ["Fix the failing test", "Fix src/out.txt, please.", "Fix the task.md of ours."] {
+    for words in ["Fix the failing test", "Fix src/out.txt, please.", "Fix the README of ours, 1.5 times."] {
         for words in [vec![words], words.split(' ').collect()] {
             let run = run(&[&["run"], &words[..]].concat());
             run.must_exit(2);

@@ -9,6 +9,9 @@ use crate::lane::Lane;
 use crate::lane_runner::LaneRuling;
 use crate::verdict::{Finding, Ruling, Verdict};
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use walkdir::WalkDir;
 
 impl Sitting<'_> {
     /// Runs the hold-out lanes on a tree.
@@ -60,7 +63,11 @@ impl Sitting<'_> {
             return Err(Early::Broken("the gate was stopped".into()));
         }
         let own: BTreeSet<String> = ran.written.into_iter().map(|finding| finding.path).collect();
-        Ok(written.into_iter().map(|finding| finding.path).filter(|path| !own.contains(path)).collect())
+        // On the base a check may fail before the lane has brought its files along, so those are known by their names, too.
+        let brought = names_below(lane.held_out.as_deref());
+        let is_brought = |path: &String| path.rsplit('/').next().is_some_and(|name| brought.contains(OsStr::new(name)));
+        let others = written.into_iter().map(|finding| finding.path);
+        Ok(others.filter(|path| !own.contains(path) && !is_brought(path)).collect())
     }
 
     fn held_out_failed(&self, record: &Record) -> Early {
@@ -69,4 +76,10 @@ impl Sitting<'_> {
         let verdict = self.verdict(Ruling::Failed, record);
         Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
+}
+
+/// The names of the files in a folder with hold-out lanes.
+fn names_below(folder: Option<&Path>) -> BTreeSet<OsString> {
+    let entries = folder.into_iter().flat_map(|folder| WalkDir::new(folder).into_iter().flatten());
+    entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.file_name().to_owned()).collect()
 }

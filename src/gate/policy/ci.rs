@@ -22,6 +22,8 @@ const DOCUMENTS: [&str; 2] = [".md", ".rst"];
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 /// The most commands of a CI file whose targets are followed, and the most files of a Makefile.
 const MOST_MADE: usize = 100;
+/// Options with which `make` builds nothing.
+const SAYS_OF_ITSELF: [&str; 4] = ["--version", "-v", "--help", "-h"];
 /// Files whose lines are commands of the continuous integration.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
@@ -120,13 +122,27 @@ fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
     folders.chain([String::new()]).collect()
 }
 
-/// The recipes of targets that commands make in one of these folders, each with the path of the Makefile. Where no Makefile has a target that
-/// a command asks for, it may be the first.
+/// The words of a command, without quotes and brackets around them.
+fn plain_words(command: &str) -> Vec<&str> {
+    let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '(', ')', '`']));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// Whether a word may stand before the name of the program that a command starts.
+fn is_before_a_command(word: &str) -> bool {
+    const STARTERS: [&str; 15] =
+        ["sudo", "env", "time", "exec", "nice", "nohup", "then", "do", "else", "!", "(", "{", "sh", "bash", "-"];
+    STARTERS.contains(&word) || matches!(word, "-c" | "-e" | "-ec" | "-lc" | "-E") || word.contains('=')
+}
+
+/// The recipes of targets that commands make in one of these folders, each with the path of the Makefile.
 fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'_>) -> Vec<(String, String)> {
-    let commands = commands.split(['\n', ';', '|', '&']).map(words);
-    let made: Vec<Vec<&str>> = commands.filter(|words| words.iter().any(|word| starts_make(word))).collect();
+    let commands = commands.split(['\n', ';', '|', '&']).map(plain_words);
+    let made = commands.filter_map(|words| words.iter().position(|word| starts_make(word)).map(|at| (words, at)));
+    let made = made.filter(|(words, at)| words[..*at].iter().all(|word| is_before_a_command(word)));
+    let made = made.map(|(words, at)| words[at + 1..].to_vec());
     let mut found = Vec::new();
-    for command in made.iter().take(MOST_MADE) {
+    for command in made.take(MOST_MADE).filter(|words| !words.iter().any(|word| SAYS_OF_ITSELF.contains(word))) {
         let entered = command.windows(2).find(|pair| matches!(pair[0], "-C" | "--directory")).map(|pair| pair[1]);
         let below = folders.iter().filter_map(|folder| inside(folder, entered.unwrap_or(".")));
         let there = below
@@ -136,8 +152,13 @@ fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'
             let all = texts.iter().map(|(path, text)| (path.clone(), without_places(&makefiles::recipes(text, asked))));
             all.filter(|(_, recipes)| !recipes.is_empty()).collect()
         };
-        let named = of(&command.iter().copied().collect());
-        found.extend(if named.is_empty() { of(&BTreeSet::new()) } else { named });
+        let is_target = |(at, word): (usize, &&str)| {
+            let is_value = at > 0 && matches!(command[at - 1], "-C" | "--directory" | "-f" | "--file" | "--makefile");
+            !is_value && !word.starts_with('-') && !word.contains(['=', '$']) && word.parse::<u32>().is_err()
+        };
+        // Without a target, or where one is not known, it is the first.
+        let has_target = command.iter().enumerate().any(is_target);
+        found.extend(of(&if has_target { command.iter().copied().collect() } else { BTreeSet::new() }));
     }
     found
 }
@@ -199,6 +220,7 @@ fn is_command(part: &str) -> bool {
     command.len() < part.trim_start().trim_start_matches("- ").len()
         || command.starts_with("./")
         || words(command).len() > 1
+        || (starts_make(command.trim()) && !part.trim_start().starts_with("- "))
 }
 
 /// The command in a part of a line of a CI file, without the key before it.

@@ -56,7 +56,7 @@ fn after_string(text: &str, quote: char) -> Option<&str> {
             }
             [b'{', ..] if quote == '"' => {
                 let end = rest.find('}')?;
-                let is_plain = !rest[1..end].contains(['\'', '"', '{', '/', '#', '?']);
+                let is_plain = !rest[1..end].contains(['\'', '"', '{', '/', '#', '?', '`', '<']);
                 is_plain.then_some(&rest[end..])?
             }
             [b'{', ..] => &rest[1..],
@@ -94,6 +94,7 @@ mod tests {
             ("<?php echo 'a\\\\'; namespace pest; // '\n", true),
             ("<?php\n#[a('\nnamespace pest; // ')]\n", true),
             ("<?php echo \"{$a['it\"s']}\"; namespace pest; // '\n", true),
+            ("<?php $b = \"{$a[`} \" /* `]}\"; namespace pest; // */\n", true),
             ("<? ' ?><?php namespace pest; // '\n", true),
             ("<?php\n$a = <<<a\n'\na;\nnamespace pest; // '\n", true),
             ("<?php eval('namespace pest; class a {}');\n", true),

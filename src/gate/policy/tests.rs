@@ -261,6 +261,10 @@ fn sections_of_manifests_that_steer_may_not_change() {
     let go = "it takes the packages of this folder out of the module, and of its tests";
     assert_eq!(edited("pkg/go.mod", "module m/pkg\n"), [go]);
     assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it steers how everything is built"]);
+    // Without a list all packages are found.
+    let first = ["[packages] added: it says which tests are found"];
+    assert_eq!(edited("web/lerna.json", r#"{"packages":["a"]}"#), first);
+    assert_eq!(edited("web/pnpm-workspace.yaml", "packages: [a]\n"), first);
 }
 
 #[test]

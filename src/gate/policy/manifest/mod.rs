@@ -158,6 +158,7 @@ fn change(
         How::Same => true,
         How::Kept => was.is_some(),
         How::MayGrow => !has_grown(was, is),
+        How::MayGrowListed => was.is_none() || !has_grown(was, is),
         How::Scripts => was.is_some() || is_hook(name, whole),
         How::NotWeaker => is_weaker(was, is),
         How::Programs => sources::is_known(name),

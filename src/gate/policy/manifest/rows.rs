@@ -34,6 +34,8 @@ pub(super) enum How {
     Kept,
     /// The same, of the items of a list, where none of the new ones takes something away.
     MayGrow,
+    /// The same for a list that was there. Without one there is everything, so a first one takes something away.
+    MayGrowListed,
     /// The same, of scripts: not of those that run by themselves.
     Scripts,
     /// Lints may say more.
@@ -59,7 +61,7 @@ impl How {
     pub(super) fn told(self) -> &'static str {
         match self {
             Self::Same => "",
-            Self::Kept | Self::MayGrow => " (may get more)",
+            Self::Kept | Self::MayGrow | Self::MayGrowListed => " (may get more)",
             Self::Scripts => " (may get more, but for hooks)",
             Self::NotWeaker => " (may get stricter)",
             Self::OwnTests => " (new tests may be added)",
@@ -95,7 +97,8 @@ const TOOLCHAIN: &str = "it chooses the toolchain";
 
 use super::super::ecosystems::{HOOKS, SHADOWED};
 use How::{
-    Kept, Later, MayGrow, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts, Targets,
+    Kept, Later, MayGrow, MayGrowListed, NewFeatures, NotInNew, NotWeaker, OwnName, OwnTests, Programs, Same, Scripts,
+    Targets,
 };
 
 /// All of them.
@@ -192,7 +195,19 @@ const NODE: &[Row] = &[
 ];
 
 const PNPM: &[Row] = &[
-    row("packages", MayGrow, FINDS),
+    row("packages", MayGrowListed, FINDS),
+    row("filter", Same, FINDS),
+    row("filterProd", Same, FINDS),
+    row("resumeFrom", Same, FINDS),
+    row("workspaceRoot", Same, FINDS),
+    row("includeWorkspaceRoot", Same, FINDS),
+    row("testPattern", Same, FINDS),
+    row("changedFilesIgnorePattern", Same, FINDS),
+    row("ifPresent", Same, COMMANDS),
+    row("enablePrePostScripts", Same, COMMANDS),
+    row("useNodeVersion", Same, TOOLCHAIN),
+    row("nodeVersion", Same, TOOLCHAIN),
+    row("executionEnv", Same, TOOLCHAIN),
     row("overrides", Same, REPLACES),
     row("packageExtensions", Same, REPLACES),
     row("patchedDependencies", Same, REPLACES),
@@ -207,7 +222,7 @@ const PNPM: &[Row] = &[
 ];
 
 const LERNA: &[Row] = &[
-    row("packages", MayGrow, FINDS),
+    row("packages", MayGrowListed, FINDS),
     row("useWorkspaces", Same, FINDS),
     row("command", Same, COMMANDS),
     row("npmClient", Same, COMMANDS),

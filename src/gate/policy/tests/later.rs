@@ -57,7 +57,8 @@ fn scripts_behind_a_target_that_only_ci_makes_are_protected() {
     let files = [
         (
             ".github/workflows/ci.yml",
-            "jobs:\n  a:\n    steps:\n      - run: make -j2 ci\n      - run: make -C sub\n      - run: cd web && make more\n",
+            "jobs:\n  a:\n    steps:\n      - run: apt-get install -y make gcc; make --version; command -v make; echo now make it\n      \
+             - run: CC=gcc make -j 2 ci\n      - run: make -C sub\n      - run: cd web && make more\n      - run: make none\n",
         ),
         (
             "Makefile",

@@ -89,6 +89,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "overrides: { react: 'npm:near@1' }\n",
         "[overrides] added: it puts other code in the place of dependencies",
     ),
+    ("pnpm-workspace.yaml", "", "filter: a\n", "[filter] added: it says which tests are found"),
     ("lerna.json", "\"packages/*\"", "\"packages/b\"", "[packages] changed: it says which tests are found"),
     (
         "pyproject.toml",
