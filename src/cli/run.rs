@@ -212,7 +212,7 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
     (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
-/// Whether the words of a command line are no task files but the text of a task.
+/// Returns true if the words of a command line are the text of a task and no files.
 fn is_prose(tasks: &[String]) -> bool {
     let text = tasks.join(" ");
     let words = || tasks.iter().filter(|task| !Path::new(task).exists()).flat_map(|task| task.split_whitespace());

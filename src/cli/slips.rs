@@ -8,7 +8,7 @@ use clap::{Command, Error};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What a verb does that is given no other word.
+/// Verbs that need another word, each with the one that is meant without.
 const USUAL: [(&str, &str); 9] = [
     ("config", "show"),
     ("jobs", "list"),
@@ -21,7 +21,7 @@ const USUAL: [(&str, &str); 9] = [
     ("worktrees", "list"),
 ];
 
-/// The same command line with the word that a verb like `fledge runs` lacks, where that may be what is wrong with it.
+/// Returns the command line with the word that a verb like `fledge runs` lacks, if the error may come from that.
 pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
     use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument};
     if ![DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument].contains(&error.kind()) {
