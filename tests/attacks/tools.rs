@@ -42,7 +42,8 @@ pub(crate) fn rustup_home() -> Option<&'static Path> {
     toolchains.and_then(Path::parent)
 }
 
-fn sysroot() -> &'static Path {
+/// The toolchain itself, which needs no home to be found.
+pub(crate) fn sysroot() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
         let told = Command::new("rustc").args(["--print", "sysroot"]).output().map(|told| told.stdout);

@@ -137,7 +137,7 @@ fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
 fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
     long_test!();
     // Cargo itself, with packages that lie in the project: nothing is fetched.
-    let tools = std::path::Path::new(env!("CARGO")).parent().unwrap();
+    let tools = crate::attacks::tools::sysroot().join("bin");
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let manifest = "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\n";
     let add = "printf 'zz-pad = \"1\"\\n' >>Cargo.toml; mkdir -p tests; echo '#[test] fn is_there() { zz_pad::pad() }' >tests/pad.rs";
