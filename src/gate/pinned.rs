@@ -1,4 +1,4 @@
-//! What stays as it is while lanes run: the protected files of a room, and manifests.
+//! The files that stay as they are while lanes run: the protected files of a room, and manifests.
 
 use super::{Gate, Site};
 use crate::id::TreeId;

@@ -149,7 +149,7 @@ impl Sitting<'_> {
         let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
         let is_told = match outcome.ruling {
             LaneRuling::Passed => true,
-            // On the base too: what a hold-out lane writes there by itself counts, whatever comes of its checks.
+            // A hold-out lane may fail on the base. The files that it wrote there count all the same.
             LaneRuling::Failed => lane.held_out.is_some(),
             LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => false,
         };

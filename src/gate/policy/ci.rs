@@ -128,7 +128,7 @@ fn plain_words(command: &str) -> Vec<&str> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a word may stand before the name of the program that a command starts.
+/// Returns true for a word that may stand before the program of a command.
 fn is_before_a_command(word: &str) -> bool {
     const STARTERS: [&str; 15] =
         ["sudo", "env", "time", "exec", "nice", "nohup", "then", "do", "else", "!", "(", "{", "sh", "bash", "-"];

@@ -106,7 +106,7 @@ pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
     whole
 }
 
-/// Whether a word of a command starts `make`.
+/// Returns true if a word of a command starts `make`.
 pub(super) fn starts_make(word: &str) -> bool {
     matches!(name_of(word.trim_start_matches(['@', '-', '+'])), "make" | "gmake" | "MAKE")
 }

@@ -301,6 +301,18 @@ async fn code_that_a_hold_out_lane_runs_writes_nothing_protected_and_the_lane_it
 }
 
 #[tokio::test]
+async fn a_hold_out_lane_brings_its_files_behind_a_check_that_fails_on_the_base() {
+    let brings = "sh tests/red.sh && cp \"$FLEDGE_HOLDOUT\"/other.sh tests/other.sh && sh tests/other.sh";
+    let files = [("src/code.sh", "false\n"), ("tests/red.sh", ". ./src/code.sh\n"), ("tests/other.sh", "true\n")];
+    let court = court(&files, &[("verify", &lane("", &["true"]))], Some(&lane("", &[brings]))).await;
+    std::fs::write(court.home.path().join("held/other.sh"), "echo mine\n").unwrap();
+    court.write("src/code.sh", "true\n");
+    assert_eq!(court.ruling().await, Ruling::Passed);
+    court.write("src/code.sh", "cp tests/red.sh kept; cat kept > tests/red.sh; rm kept\n");
+    assert_eq!(court.ruling().await, Ruling::Failed, "a file that it does not bring");
+}
+
+#[tokio::test]
 async fn what_steers_the_checks_is_written_for_a_while_neither_in_a_room_nor_in_the_workspace() {
     for (path, text) in [
         ("Makefile", "check:\n\t. ./src/code.sh\n"),

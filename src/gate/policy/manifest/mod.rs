@@ -178,7 +178,7 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether a list has all its items still, and no new one that takes something away. Where an item does, the order counts.
+/// Returns true if a list still has all its items, and no new one takes something away. The order counts where an item does.
 fn has_grown(was: Option<&Value>, is: Option<&Value>) -> bool {
     let takes_away = |item: &Value| item.as_str().is_some_and(|item| item.starts_with('!'));
     let is_new = |item: &Value| !items(was).any(|other| other == item);
