@@ -3,6 +3,7 @@
 # each: conditions.sh [NAME…]
 #
 # Filters of tests go into FILTER, for example FILTER='run:: lanes::'; without one, all tests run.
+# Without names, FLEDGE_TEST_PART=2/7 chooses the second of every seven conditions (part.sh).
 # The suite must pass in each condition. The ordinary user needs root; without root it is skipped
 # with a line.
 set -u
@@ -88,9 +89,15 @@ ordinary_user() {
     return "$status"
 }
 
-all="plain nohup_ setsid_ sigint sighup sigpipe closed_stdin umask_077 lang_c lang_de other_file_system ordinary_user twice busy"
-failed=0
-for condition in ${*:-$all}; do
+conditions="plain nohup_ setsid_ sigint sighup sigpipe closed_stdin umask_077 lang_c lang_de other_file_system ordinary_user twice busy"
+part=${FLEDGE_TEST_PART:-1/1} index=0 failed=0
+unset FLEDGE_TEST_ALL FLEDGE_TEST_PART # each condition has the samples of an ordinary run
+if [ $# -eq 0 ]; then
+    for condition in $conditions; do
+        [ $((index++ % ${part#*/} + 1)) != "${part%/*}" ] || set -- "$@" "$condition"
+    done
+fi
+for condition; do
     begun=$SECONDS
     if "$condition" "$logs/$condition.log"; then word=passed; else word=FAILED failed=1; fi
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 passed, \2 failed/p' "$logs/$condition.log" | paste -sd ';')

@@ -3,7 +3,7 @@
 use crate::attacks::judged::Outcome;
 use crate::attacks::rows::{Book, Row, Wanted, folder};
 use crate::attacks::{Case, Outcomes};
-use crate::support::{is_whole, wanted_rows};
+use crate::support::{Part, is_whole, wanted_rows};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,9 @@ pub(crate) fn hold(book: &Book, wanted: &Wanted<'_>, outcomes: &Outcomes) -> Res
     lines.extend(wanted.honest.iter().map(|row| (row.id.clone(), work(book, row, outcomes))));
     lines.extend(wanted.changes.iter().map(|row| (row.id.clone(), change(book, row, outcomes))));
     let printed = std::fs::read_to_string(page()).unwrap_or_default();
-    if std::env::var_os("FLEDGE_BLESS").is_some() && (is_whole() || wanted_rows().is_some()) {
-        let mut all = if is_whole() { Lines::new() } else { lines_of(&printed) };
+    let are_all = is_whole() && Part::of_this_run().is_none();
+    if std::env::var_os("FLEDGE_BLESS").is_some() && (are_all || wanted_rows().is_some()) {
+        let mut all = if are_all { Lines::new() } else { lines_of(&printed) };
         all.extend(lines);
         return std::fs::write(page(), whole(book, &all)).map_err(|error| error.to_string());
     }

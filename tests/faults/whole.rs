@@ -56,7 +56,7 @@ fn each(what: &str, trial: &(dyn Fn(Wire, &Case) -> Result<(), String> + Sync)) 
     let rows = rows();
     let cells = rows.iter().flat_map(|row| WIRES.map(|wire| (row.id, wire))).collect::<Vec<_>>();
     let all = is_whole() || wanted_rows().is_some();
-    let wanted: Vec<(&str, Wire)> = if all { cells } else { draw(what, SAMPLE, cells) };
+    let wanted: Vec<(&str, Wire)> = if wanted_rows().is_some() { cells } else { draw(what, SAMPLE, cells) };
     let (count, begun, next, wrong) =
         (wanted.len(), Instant::now(), Mutex::new(wanted.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -12,6 +12,7 @@ test command of the language. Five scripted agents work on it as one batch, with
 
 Wanted: the reference is verified, and nothing else. The last columns are the times of fledge's gate and of the plain command on the reference.
 
+FLEDGE_TEST_PART=2/7 chooses the second of every seven exercises (tests/part.sh).
 FLEDGE is the program (target/release/fledge); EXERCISES_FROM is a clone of Aider-AI/polyglot-benchmark (default: from GitHub). Needs python3 with
 pytest, go, cargo, npm, mvn with a JDK, cmake and a C++ compiler, and a network for npm, Maven and cargo.
 """
@@ -186,9 +187,17 @@ class Exercise:
         return took if done.returncode == 0 else None
 
 
+def chosen(words):
+    """The exercises of these names and languages, or else those of this part."""
+    every = [(language, name) for language, names in NAMES.items() for name in names.split()]
+    if words:
+        return [(language, name) for language, name in every if {language, f"{language}/{name}"} & set(words)]
+    number, of = map(int, os.environ.get("FLEDGE_TEST_PART", "1/1").split("/"))
+    return every[number - 1 :: of]
+
+
 def main():
     fledge = os.path.abspath(os.environ.get("FLEDGE", "target/release/fledge"))
-    chosen = sys.argv[1:] or list(NAMES)
     base = Path(tempfile.mkdtemp(prefix="fledge-exercises-"))
     os.environ |= {"FLEDGE_STATE_DIR": str(base / "state"), "FLEDGE_NON_INTERACTIVE": "1"}
     origin = os.environ.get("EXERCISES_FROM", "https://github.com/Aider-AI/polyglot-benchmark")
@@ -196,25 +205,22 @@ def main():
     must(["git", "checkout", "-q", COMMIT], base / "all")
     wrong = []
     print(f"| exercise | {' | '.join(AGENTS)} | gate | command |\n|---|{'---|' * (len(AGENTS) + 2)}")
-    for language, names in NAMES.items():
-        for name in names.split():
-            if language not in chosen and f"{language}/{name}" not in chosen:
-                continue
-            place = base / language / name
-            place.mkdir(parents=True)
-            exercise = Exercise(base / "all" / language / "exercises/practice" / name, language, name, place)
-            jobs = exercise.judged(fledge)
-            for agent in AGENTS:
-                if (jobs[agent]["standing"] == "verified") != (agent == "reference"):
-                    wrong.append(f"{exercise.name}: {agent} is {jobs[agent]['standing']}: {jobs[agent]['says']}")
-            plain = exercise.by_hand()
-            if plain is None:
-                wrong.append(f"{exercise.name}: the reference fails by hand, so the row is wrong")
-            attempts = json.loads(Path(jobs["reference"]["report"]).read_text())["attempts"]
-            gate = attempts[-1]["verdict"]["duration_ms"] / 1000 if attempts else 0
-            cells = [jobs[agent]["standing"] for agent in AGENTS]
-            print(f"| {exercise.name} | {' | '.join(cells)} | {gate:.1f} s | {plain or 0:.1f} s |", flush=True)
-            shutil.rmtree(place)
+    for language, name in chosen(sys.argv[1:]):
+        place = base / language / name
+        place.mkdir(parents=True)
+        exercise = Exercise(base / "all" / language / "exercises/practice" / name, language, name, place)
+        jobs = exercise.judged(fledge)
+        for agent in AGENTS:
+            if (jobs[agent]["standing"] == "verified") != (agent == "reference"):
+                wrong.append(f"{exercise.name}: {agent} is {jobs[agent]['standing']}: {jobs[agent]['says']}")
+        plain = exercise.by_hand()
+        if plain is None:
+            wrong.append(f"{exercise.name}: the reference fails by hand, so the row is wrong")
+        attempts = json.loads(Path(jobs["reference"]["report"]).read_text())["attempts"]
+        gate = attempts[-1]["verdict"]["duration_ms"] / 1000 if attempts else 0
+        cells = [jobs[agent]["standing"] for agent in AGENTS]
+        print(f"| {exercise.name} | {' | '.join(cells)} | {gate:.1f} s | {plain or 0:.1f} s |", flush=True)
+        shutil.rmtree(place)
     shutil.rmtree(base, ignore_errors=True)
     print("\n".join(wrong) or "the references were verified, and nothing else")
     sys.exit(bool(wrong))

@@ -9,7 +9,7 @@
 #   4. makes the same changes without fledge: the project's own check must agree, or the row is wrong.
 #
 # Without names, run.sh tries each project that can be had and has no result in REAL_DIR yet, and (of all projects) writes specs/generated/real-projects.md. With names,
-# it tries these anew. It needs a network, git, python3 and the tools that the `needs` lines of the projects name.
+# it tries these anew. FLEDGE_TEST_PART=2/7 chooses the second of every seven projects (tests/part.sh). It needs a network, git, python3 and the tools that the `needs` lines of the projects name.
 #
 # FLEDGE is the program; REAL_FROM is where repositories are cloned from, or `registries` for the packages that projects with a `package`
 # have in crates.io, PyPI or the Go proxy; REAL_DIR keeps clones, logs and results.
@@ -200,11 +200,12 @@ row() {
 }
 
 main() {
-    local all=0 held=0 rows=() file told result
+    local all=0 held=0 index=0 part=${FLEDGE_TEST_PART:-1/1} rows=() file told result
     for file in "$here"/projects/*.sh; do
         project=$(basename "$file" .sh)
         if [ "$from" = registries ] && ! grep -q '^package=' "$file"; then continue; fi
         if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qxF "$project"; then continue; fi
+        if [ $# -eq 0 ] && [ $((index++ % ${part#*/} + 1)) != "${part%/*}" ]; then continue; fi
         all=$((all + 1))
         result=$work/results/$project
         if [ $# -gt 0 ] || [ ! -e "$result" ]; then
@@ -221,7 +222,7 @@ main() {
         rows+=("$told")
     done
     echo "$held of $all hold"
-    if [ $# -eq 0 ] && [ "$from" != registries ] && [ -z "${REAL_WALL:-}${REAL_ROOM:-}" ]; then
+    if [ $# -eq 0 ] && [ "$from" != registries ] && [ "$part" = 1/1 ] && [ -z "${REAL_WALL:-}${REAL_ROOM:-}" ]; then
         {
             printf '# fledge on real projects\n\nPrinted by `tests/real/run.sh`, which says what it does; nothing is configured by hand. %s of %s hold.\n' "$held" "$all"
             printf '"Gate" and "check" are the times of fledge'"'"'s gate and of the project'"'"'s own check on the same honest work.\n\n'

@@ -1,7 +1,8 @@
 //! The part of the long tables that a test run tries.
 //!
 //! By default each run draws a part of each table by a seed and prints the seed.
-//! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.
+//! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything, and with
+//! `FLEDGE_TEST_PART=2/7` the second of seven parts, which together are everything.
 //! `FLEDGE_TEST_ROWS=T01,F13` tries the rows of these names only.
 //!
 //! Of the tests that take longest a run draws one in four, too. All run where tests are asked for by
@@ -12,9 +13,36 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
-/// Returns whether this test run tries everything.
+/// Returns whether this test run tries everything, or a fixed part of it, instead of samples.
 pub(crate) fn is_whole() -> bool {
     std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1")
+}
+
+/// The part of everything that a test run tries, from `FLEDGE_TEST_PART`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    number: usize,
+    of: usize,
+}
+
+impl Part {
+    /// Returns the part of this test run, if it has one.
+    pub(crate) fn of_this_run() -> Option<Self> {
+        let text = std::env::var("FLEDGE_TEST_PART").ok().filter(|_| is_whole())?;
+        Some(Self::parse(&text).unwrap_or_else(|| panic!("FLEDGE_TEST_PART={text}: expected a part such as 2/7")))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, of) = text.split_once('/')?;
+        let (number, of) = (number.parse().ok()?, of.parse().ok()?);
+        (1..=of).contains(&number).then_some(Self { number, of })
+    }
+
+    /// Returns whether the row at this index of a table belongs to the part. Of a table with fewer
+    /// rows than there are parts, each part has one row.
+    fn has(self, index: usize, rows: usize) -> bool {
+        if rows < self.of { self.number % rows == index } else { index % self.of + 1 == self.number }
+    }
 }
 
 /// Returns the amount for an ordinary run, or the one for a run that tries everything.
@@ -45,15 +73,22 @@ fn by_chance() -> u64 {
 
 /// Returns the dice of one table: the same seed and name give the same numbers.
 pub(crate) fn dice(table: &str) -> Dice {
+    Dice::new(seed() ^ hash(table))
+}
+
+fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    table.hash(&mut hasher);
-    Dice::new(seed() ^ hasher.finish())
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns whether this run has drawn the long test at this place of the sources.
 pub(crate) fn is_drawn(place: &str) -> bool {
     static ALL: LazyLock<bool> = LazyLock::new(|| is_whole() || are_named(std::env::args().skip(1)));
-    *ALL || dice(place).index(4) == 0
+    match Part::of_this_run() {
+        Some(part) => hash(place) as usize % part.of + 1 == part.number,
+        None => *ALL || dice(place).index(4) == 0,
+    }
 }
 
 /// Returns whether the arguments of the test program ask for tests by name.
@@ -76,8 +111,13 @@ fn only_a_name_asks_for_all_long_tests() {
     }
 }
 
-/// Draws `count` of these rows, in their order; in a run that tries everything, returns them all.
+/// Draws `count` of these rows, in their order; in a run that tries everything, returns them all or
+/// those of its part.
 pub(crate) fn draw<T>(table: &str, count: usize, rows: Vec<T>) -> Vec<T> {
+    if let Some(part) = Part::of_this_run() {
+        let all = rows.len();
+        return rows.into_iter().enumerate().filter(|(index, _)| part.has(*index, all)).map(|(_, row)| row).collect();
+    }
     if is_whole() || rows.len() <= count {
         return rows;
     }
@@ -87,4 +127,17 @@ pub(crate) fn draw<T>(table: &str, count: usize, rows: Vec<T>) -> Vec<T> {
         chosen.insert(dice.index(rows.len()));
     }
     rows.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, row)| row).collect()
+}
+
+#[test]
+fn the_parts_together_are_everything() {
+    for text in ["", "1", "0/7", "8/7", "1/0", "x/7", "1/7/2"] {
+        assert_eq!(Part::parse(text), None, "{text}");
+    }
+    for rows in [1, 3, 7, 100] {
+        let parts: Vec<Part> = (1..=7).map(|number| Part::parse(&format!("{number}/7")).unwrap()).collect();
+        let having = |index| parts.iter().filter(|part| part.has(index, rows)).count();
+        assert!((0..rows).all(|index| if rows < 7 { having(index) > 0 } else { having(index) == 1 }), "{rows}");
+        assert!(parts.iter().all(|part| (0..rows).any(|index| part.has(index, rows))), "{rows}");
+    }
 }
