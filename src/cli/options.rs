@@ -78,6 +78,9 @@ pub(super) struct RunOptions {
     /// The commit that the worktree is made from, instead of the newest one of the checkout: origin/main
     #[arg(long, value_name = "REF")]
     base: Option<String>,
+    /// Work in the worktree on the newest commit as it is, although lanes, tests or the like of the checkout are not committed
+    #[arg(long, conflicts_with = "base")]
+    from_commit: bool,
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
@@ -252,9 +255,13 @@ impl RunOptions {
         task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);
-        if task.base.is_some() && task.isolation != Isolation::Worktree {
-            let error = anyhow!("--base: only a worktree is made from a commit, and the task is worked on in place");
-            return Err(Failure::input(error).hint("add `--isolation worktree`, or leave --base out"));
+        if (task.base.is_some() || self.from_commit) && task.isolation != Isolation::Worktree {
+            let flag = if self.from_commit { "--from-commit" } else { "--base" };
+            let error = anyhow!("{flag}: only a worktree is made from a commit, and the task is worked on in place");
+            return Err(Failure::input(error).hint(format!("add `--isolation worktree`, or leave {flag} out")));
+        }
+        if self.from_commit {
+            task.base.get_or_insert_with(|| "HEAD".to_owned());
         }
         if self.patch.is_some() && task.gate == GateChoice::Skip {
             let error = anyhow!("--patch: a patch is of verified work, and without a gate nothing is verified");

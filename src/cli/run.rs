@@ -15,7 +15,8 @@ use super::{block_on, no_output, print_data, print_json, record};
 use crate::chat::money;
 use crate::config::Environment;
 use crate::driver::{
-    Briefing, PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, prepare, terms,
+    Briefing, PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, must_be_committed,
+    prepare, terms,
 };
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_SOURCE};
@@ -184,6 +185,8 @@ fn start_or_resume(
         }
         key = key.map(|_| found.free);
     }
+    let seen = options.settings(environment, &place, &Late::default());
+    block_on(must_be_committed(&task, &seen))?.map_err(refused)?;
     let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }
@@ -291,9 +294,13 @@ pub(super) fn task_folder(source: &str) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
+fn refused(fault: PlanFault) -> Failure {
+    Failure::because(fault.reason, fault)
+}
+
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let refused = |fault: PlanFault| Failure::because(fault.reason, fault);
+    block_on(must_be_committed(task, &settings))?.map_err(refused)?;
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();

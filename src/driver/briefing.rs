@@ -30,6 +30,8 @@ const INSTRUCTIONS_LIMIT: usize = 24 * 1024;
 /// Bytes of one context file or spec that go into the first message.
 const CONTEXT_LIMIT: u64 = 64 * 1024;
 
+/// The files that have the project's instructions for agents. The first one that is there is read.
+pub(super) const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// How the project's instructions begin, at the end of a system prompt.
 pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 
@@ -171,7 +173,7 @@ fn cautions(settings: &Settings) -> Vec<String> {
 
 /// The patterns of the file that the task came from, where it is in the workspace, because a later run may begin with it. Its name is one
 /// for this process, or one in the workspace.
-fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item = String> {
+pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item = String> {
     let places = [PathBuf::from(&task.source), workspace.join(&task.source)];
     let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     let files = places.into_iter().filter_map(|place| place.canonicalize().ok()).filter(|place| place.is_file());
@@ -271,7 +273,7 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
         }
         text.push_str("The checks and what defines them (lanes/, specs/, CI files) are protected: changes there are refused or undone.");
     }
-    for name in ["AGENTS.md", "CLAUDE.md"] {
+    for name in INSTRUCTION_FILES {
         match read(jail, name, MAX_SOURCE as u64) {
             Ok(instructions) => {
                 let kept = &instructions[..instructions.floor_char_boundary(INSTRUCTIONS_LIMIT)];

@@ -51,6 +51,7 @@ mod story;
 mod summary;
 mod tape;
 mod told;
+mod uncommitted;
 mod unkept;
 mod veil;
 mod watcher;
@@ -78,6 +79,7 @@ pub use stop::Stop;
 pub use story::story;
 pub use tape::cassette;
 pub use told::{Told, told};
+pub use uncommitted::{Uncommitted, must_be_committed};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
 pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};

@@ -57,6 +57,7 @@ pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, free
 pub use installed::{Installed, installed_table};
 pub use kept::ThawFault;
 pub use masked::mask_logs;
+pub use pages::LANES;
 pub use planted::CanaryFault;
 pub use policy::Policy;
 pub use reach::{Unreached, unreached};

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// The folder of lanes that have a file each.
-pub(super) const LANES: &str = "lanes";
+pub const LANES: &str = "lanes";
 /// Tasks and lanes of a project that has them all in one file.
 pub(super) const TOML: &str = "fledge.toml";
 /// Tasks of a project that has its lanes in files of their own.

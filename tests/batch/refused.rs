@@ -93,13 +93,62 @@ fn a_wrong_lane_of_one_of_several_repositories_is_drawn_once_with_its_line_and_i
 
 #[test]
 fn a_checkout_that_is_ahead_of_its_base_is_not_taken_for_it() {
-    let run = batch(&["run", "tasks", "--dry-run"]).committed();
+    let run = batch(&["run", "tasks", "--from-commit", "--dry-run"]).committed();
     fs::write(run.workspace().join("lanes/new.yaml"), needs("done")).unwrap();
     let ended = run.run();
     ended.must_exit(0);
-    let named = ended.again(&["run", "tasks", "--lane", "new", "--dry-run"]).run();
+    let named = ended.again(&["run", "tasks", "--from-commit", "--lane", "new", "--dry-run"]).run();
     named.must_exit(2);
     assert!(named.stderr.contains("there is no lane `new`"), "{}", named.story());
+}
+
+#[test]
+fn files_that_decide_and_are_not_committed_are_refused_where_a_run_works_on_the_commit() {
+    let lane = needs("done").replace("done", "other");
+    let changes: [(&str, &str, bool); 11] = [
+        ("AGENTS.md", "Be brief.\n", true),
+        ("lanes/verify.yaml", &lane, true),
+        ("lanes/new.yaml", &lane, true),
+        ("fledge.yaml", "max_retries: 1\n", true),
+        ("tests/test_new.py", "def test(): pass\n", true),
+        ("pyproject.toml", "[project]\nname = 'x'\n", true),
+        ("tasks/a.md", "---\nmodel: cassette/any.tape\n---\nDo it, please.\n", true),
+        ("notes.md", "Read this, please.\n", true), // the task names it
+        ("tasks/b.md", TASK, false),
+        ("src/app.py", "x = 1\n", false),
+        ("README.md", "# x\n", false),
+    ];
+    let task = TASK.replace("---\nDo", "context: [notes.md]\n---\nDo");
+    let run = batch(&["run", "tasks", "--dry-run"]).file("tasks/a.md", task).file("notes.md", "Read this.\n");
+    let mut ended = run.file("README.md", "#\n").committed().run();
+    ended.must_exit(0);
+    for (path, text, decides) in changes {
+        fs::create_dir_all(ended.path(path).parent().unwrap()).unwrap();
+        fs::write(ended.path(path), text).unwrap();
+        for args in [&["run", "tasks", "--dry-run"][..], &["run", "tasks/a.md", "--isolation=worktree", "--dry-run"]] {
+            ended = ended.again(args).run();
+            ended.must_exit(if decides { 2 } else { 0 });
+            let named = format!("`{path}` differs from it: commit first, or use --from-commit");
+            assert_eq!(ended.stderr.contains(&named), decides, "{}", ended.story());
+            ended = ended.again(&[args, &["--from-commit"]].concat()).run();
+            ended.must_exit(0);
+        }
+        ended = ended.again(&["run", "tasks/a.md", "--dry-run"]).run();
+        ended.must_exit(0);
+        ended.git(&["stash", "--include-untracked", "--quiet"]);
+    }
+}
+
+#[test]
+fn lanes_that_are_not_committed_begin_no_run_in_a_worktree() {
+    for args in [&["run", "tasks"][..], &["run", "tasks/a.md", "--isolation=worktree"]] {
+        let run = batch(args).committed();
+        fs::write(run.workspace().join("lanes/verify.yaml"), "steps: [{ name: never, run: 'false' }]\n").unwrap();
+        let ended = run.run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains("`lanes/verify.yaml` differs from it"), "{}", ended.story());
+        assert!(ended.runs().is_empty());
+    }
 }
 
 #[test]

@@ -105,7 +105,8 @@ fn a_run_whose_worktree_is_deleted_under_it_ends_and_says_so() {
 #[test]
 fn a_dry_run_shows_the_lanes_and_files_of_the_commit_that_its_worktree_would_have() {
     let model = working();
-    let fledge = isolated(&model).file("AGENTS.md", "Be brief.").arg("--json").arg("--dry-run").committed();
+    let fledge =
+        isolated(&model).file("AGENTS.md", "Be brief.").arg("--from-commit").arg("--json").arg("--dry-run").committed();
     let fledge = fledge.file("AGENTS.md", "Be long.").lane("verify", "steps:\n  - { name: other, run: 'true' }\n");
     let run = fledge.run();
     run.must_exit(0);

@@ -8,7 +8,7 @@ use super::super::failure::Failure;
 use super::super::runs::Place;
 use super::site::{Sites, Wanted, wanted};
 use crate::batch::plan::{Job, TaskText};
-use crate::driver::{PlanFault, Settings, StartingPoint, ground_at, lanes_at, prepare};
+use crate::driver::{PlanFault, Settings, StartingPoint, Uncommitted, ground_at, lanes_at, prepare};
 use crate::provider::Pacer;
 use crate::task::{Isolation, Task};
 use crate::tool::Late;
@@ -36,6 +36,8 @@ type Start = (usize, Option<Option<String>>);
 #[derive(Debug)]
 struct Ground {
     settings: Settings,
+    /// The settings of the checkout, and its files that are not committed.
+    checkout: (Settings, Uncommitted),
     lanes: Option<PathBuf>,
     _scratch: TempDir,
 }
@@ -102,6 +104,11 @@ impl Sites<'_> {
                     notes.extend(said.into_iter().map(|note| format!("{named}: {note}")));
                     let place = if self.all.len() == 1 { String::new() } else { format!(" in {named}") };
                     let seen = ground.settings.workspace.display().to_string();
+                    let uncommitted = ground.uncommitted(&all);
+                    if !uncommitted.is_empty() {
+                        faults.extend(uncommitted.into_iter().map(|message| anyhow!("{message}{place}")));
+                        continue;
+                    }
                     for (source, fault) in ground.planned(&all) {
                         // Of a lane its file says where that is.
                         faults.push(match &fault.lane {
@@ -134,31 +141,34 @@ impl Sites<'_> {
         let found = block_on(async {
             let lanes = lanes_at(&settings, scratch.path()).await?;
             match from {
-                None => Ok((settings.clone(), Vec::new(), lanes)),
+                None => Ok((settings.clone(), Vec::new(), lanes, Uncommitted::default())),
                 Some(base) => {
                     let (seen, notes) = ground_at(base.as_deref(), &settings, scratch.path()).await?;
-                    Ok((seen, notes, lanes))
+                    Ok((seen, notes, lanes, Uncommitted::of(&settings).await))
                 }
             }
         })?;
-        Ok(found.map(|(settings, notes, lanes)| (Ground { settings, lanes, _scratch: scratch }, notes)))
+        Ok(found.map(|(seen, notes, lanes, uncommitted)| {
+            (Ground { settings: seen, checkout: (settings, uncommitted), lanes, _scratch: scratch }, notes)
+        }))
     }
 }
 
 impl Ground {
+    /// Says which files of the checkout are not committed and would decide what these tasks do.
+    fn uncommitted(&self, all: &[(&Job, &Task)]) -> BTreeSet<String> {
+        let (settings, files) = &self.checkout;
+        let tasks = alike(all.iter().filter(|(job, _)| job.needs.is_empty())).into_values();
+        tasks.filter_map(|(task, _)| files.must_not_decide(&task, settings).err()).map(|fault| fault.message).collect()
+    }
+
     /// Plans all that begins here, and gives what is wrong, with the task's source: tasks that say the same of all but their texts once. What may
     /// rest on another job's work is left to its own run, and so is what only that can find out.
     fn planned(&self, all: &[(&Job, &Task)]) -> Vec<(String, PlanFault)> {
-        let mut alike: BTreeMap<String, (Task, Vec<&str>)> = BTreeMap::new();
-        for (nth, (job, task)) in all.iter().enumerate() {
-            if !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace) {
-                continue;
-            }
-            let [title, prompt, source] = [(); 3].map(|()| String::new());
-            let bare = Task { title, prompt, source, models: Vec::new(), ..(*task).clone() };
-            let key = serde_json::to_string(&bare).unwrap_or_default();
-            alike.entry(key).or_insert_with(|| (bare, Vec::new())).1.push(&task.source);
-        }
+        let begins = |nth: usize, (job, task): &(&Job, &Task)| {
+            job.needs.is_empty() && (nth == 0 || task.isolation != Isolation::InPlace)
+        };
+        let alike = alike(all.iter().enumerate().filter(|(nth, one)| begins(*nth, one)).map(|(_, one)| one));
         let mut faults = Vec::new();
         for (task, sources) in alike.into_values() {
             let planned =
@@ -174,4 +184,16 @@ impl Ground {
         faults.sort_by(|(one, _), (other, _)| one.cmp(other));
         faults
     }
+}
+
+/// The tasks without their texts, each once, with the sources of those that say the same.
+fn alike<'t>(tasks: impl Iterator<Item = &'t (&'t Job, &'t Task)>) -> BTreeMap<String, (Task, Vec<&'t str>)> {
+    let mut alike: BTreeMap<String, (Task, Vec<&str>)> = BTreeMap::new();
+    for (_, task) in tasks {
+        let [title, prompt, source] = [(); 3].map(|()| String::new());
+        let bare = Task { title, prompt, source, models: Vec::new(), ..(*task).clone() };
+        let key = serde_json::to_string(&bare).unwrap_or_default();
+        alike.entry(key).or_insert_with(|| (bare, Vec::new())).1.push(&task.source);
+    }
+    alike
 }

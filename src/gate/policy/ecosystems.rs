@@ -245,6 +245,11 @@ pub(super) fn of_the_gate(why: &str) -> bool {
     STEERS.iter().any(|steers| ["fledge", "tasks"].contains(&steers.ecosystem) && steers.why == why)
 }
 
+/// Returns whether this is why tasks are protected.
+pub(super) fn is_of_tasks(why: &str) -> bool {
+    STEERS.iter().any(|steers| steers.ecosystem == "tasks" && steers.why == why)
+}
+
 /// A glob with each of its alternatives.
 pub(super) fn expanded(glob: &str) -> Vec<String> {
     let parts = glob.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));

@@ -32,6 +32,7 @@ mod test_folders;
 mod tests_named;
 mod tests_selected;
 mod tox_parts;
+mod uncommitted;
 mod unused;
 mod unused_parts;
 mod vendored;
