@@ -2,7 +2,7 @@
 
 use super::outcome::{End, Outcome, Standing};
 use crate::verdict::{gravest, mildest};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of [`Summary`].
@@ -55,7 +55,7 @@ pub struct Counts {
 }
 
 /// What a job came to, with the task that it was.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct JobSummary {
     /// The task's file.
@@ -66,7 +66,7 @@ pub struct JobSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_of: Option<String>,
     /// The models that it has as a candidate or for a comparison.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
     /// How it ended, in one word.
     pub standing: Standing,

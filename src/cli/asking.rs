@@ -1,15 +1,17 @@
 //! A person at the terminal is asked whether a call may run: shown is exactly what would be done, with every character that hides something
 //! spelled out; the question stays below all other output, and what was typed before it was shown is no answer.
 
+use super::failure::Failure;
 use super::live::{cells, pin, settle, unpin};
-use super::paint;
+use super::paint::{self, Tone};
 use crate::driver::{Consent, Question, Watcher};
 use crate::duration::milliseconds;
 use crate::report::seconds;
+use anyhow::{Context as _, anyhow};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
 use serde_json::Value;
-use std::io::{ErrorKind, IsTerminal, stderr, stdin};
+use std::io::{BufRead as _, ErrorKind, IsTerminal, stderr, stdin};
 use std::sync::Arc;
 use tokio::net::unix::pipe::Receiver;
 
@@ -17,6 +19,22 @@ use tokio::net::unix::pipe::Receiver;
 const LINES: usize = 12;
 /// The longest command that is shown, in bytes. A longer one cannot be judged by anybody.
 const LONGEST: usize = 16 * 1024;
+
+/// Asks a person whether to do what cannot be taken back. `what` would happen: "2 memories would be forgotten".
+///
+/// # Errors
+/// When nobody sits at a terminal, or the answer cannot be read.
+pub(super) fn confirm(what: &str) -> Result<bool, Failure> {
+    if !is_somebody_there() {
+        let nobody = anyhow!("{what}, and nobody is there to be asked");
+        return Err(Failure::input(nobody).hint("say --yes if you mean it"));
+    }
+    paint::write(&[(Tone::Plain, &format!("{what}; go on? [y/N] "))]);
+    let mut answer = String::new();
+    let heard = stdin().lock().read_line(&mut answer);
+    heard.context("cannot read the answer").map_err(Failure::own)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}
 
 /// Whether somebody sits at a terminal, reads what is said there, and can type.
 pub(super) fn is_somebody_there() -> bool {

@@ -83,6 +83,8 @@ enum Verb {
     Fix(fix::FixArguments),
     /// Measure models on tasks: how often each is verified, and what that costs
     Eval(batch::EvalArguments),
+    /// Look at earlier batches: what became of each of their jobs
+    Batch(batch::PastArguments),
     /// Write what a project needs for its first run: a lane, a task
     Init(init::InitArguments),
     /// Look at the project's lanes, or run one by hand
@@ -161,6 +163,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments, &environment),
         Verb::Fix(arguments) => fix::run(&arguments, &environment),
         Verb::Eval(arguments) => batch::evaluate(&arguments, &environment),
+        Verb::Batch(arguments) => batch::past(&arguments, &environment),
         Verb::Init(arguments) => init::run(&arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),

@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Verbs that need another word, each with the one that is meant without.
-const USUAL: [(&str, &str); 9] = [
+const USUAL: [(&str, &str); 10] = [
+    ("batch", "list"),
     ("config", "show"),
     ("jobs", "list"),
     ("lanes", "list"),

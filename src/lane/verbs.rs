@@ -4,10 +4,11 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 24] = [
+pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
+    ("batch", &["list", "show"]),
     ("init", &[]),
     ("lanes", LANES),
     ("lane", LANES),

@@ -89,6 +89,7 @@ const DOORS: &[(&str, &[&str])] = &[
     (
         "Timestamp::now",
         &[
+            "cli/batch/kept.rs",
             "cli/jobs/mod.rs",
             "cli/memory/mod.rs",
             "cli/monitors/mod.rs",

@@ -26,7 +26,10 @@ fn batch(args: &[&str]) -> Fledge {
 /// Without times, which are different every time, and hexadecimal names.
 fn plain(text: &str) -> String {
     let time = regex::Regex::new(r"\d+\.\d+s|\b\dm\d\ds").unwrap();
-    let name = regex::Regex::new(r"\b[0-9a-f]{12}\b|-[0-9a-f]{10}\b").unwrap();
+    let name = regex::Regex::new(
+        r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{24}-[0-9a-f]{12}\b|\b[0-9a-f]{12}\b|-[0-9a-f]{8}\b",
+    )
+    .unwrap();
     let room = regex::Regex::new(" {3,}").unwrap();
     let text = name.replace_all(&time.replace_all(text, "T"), "ID").into_owned();
     room.replace_all(&text, "  ").into_owned()
@@ -80,6 +83,21 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     let junit =
         regex::Regex::new(r#"time="[^"]*"|report: [^<]*"#).unwrap().replace_all(&read(&names[0]), "…").into_owned();
     insta::assert_snapshot!(format!("{junit}\n{}", plain(&read(&names[1]))));
+    // The table can be had again, also by the start of its name and as data.
+    let name = report["batch"].as_str().unwrap();
+    let stderr = ended.stderr.clone();
+    let table: Vec<&str> = stderr.lines().rev().take_while(|line| !line.starts_with('[')).collect();
+    let ended = ended.again(&["batch", "show", &name[..name.len() - 3]]).run();
+    ended.must_exit(0);
+    let again: Vec<&str> = ended.stderr.lines().rev().take(table.len()).collect();
+    assert_eq!(again, table);
+    let ended = ended.again(&["batch", "show", "--json"]).run();
+    assert_eq!(serde_json::from_str::<Value>(&ended.stdout).unwrap(), report);
+    let ended = ended.again(&["batch"]).run();
+    assert!(ended.stderr.contains(name) && ended.stderr.contains("1 of 3 verified"), "{}", ended.story());
+    let ended = ended.again(&["batch", "show", "nothing"]).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("there is no batch `nothing`"), "{}", ended.story());
     // The user's checkout is as it was, and the verified work is on a branch.
     assert_eq!(ended.git(&["status", "--porcelain"]), "");
     assert_eq!(
@@ -341,8 +359,11 @@ fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that
     ended.must_exit(1);
     let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("fledge worktrees list")).collect();
     let other = other.canonicalize().unwrap().display().to_string();
-    let elsewhere = format!("  1 worktree with work that is not committed: `fledge worktrees list -C '{other}'`");
-    let here = "  1 worktree with work that is not committed: `fledge worktrees list`";
+    let elsewhere = format!(
+        "  1 worktree with work that is not committed: `fledge worktrees list -C '{other}'`, `fledge worktrees clean --failed -C '{other}'`"
+    );
+    let here =
+        "  1 worktree with work that is not committed: `fledge worktrees list`, `fledge worktrees clean --failed`";
     assert_eq!(told, [elsewhere.as_str(), here], "{}", ended.story());
     let listed = ended.again(&["worktrees", "list", "-C", &other]).run();
     assert_eq!(listed.stdout.matches("uncommitted").count(), 1, "{}", listed.story());

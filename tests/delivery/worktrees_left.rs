@@ -1,7 +1,7 @@
 //! What runs leave of worktrees, however they end: it is listed, found again, and removed only where nothing is lost with it.
 
 use crate::delivery::worktrees::{branches, isolated, known, left, working, worktree};
-use crate::support::{Ended, Fledge, Model, say, write};
+use crate::support::{Ended, Fledge, Model, say, shell, write};
 use fledge::store::RunState;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -73,6 +73,37 @@ fn the_worktree_of_a_run_under_way_is_not_touched_and_that_of_a_named_one_goes_w
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()), "{}", run.story());
     let run = run.again(&["runs", "resume", "last"]).anthropic(&model).run();
     assert!(run.stderr.contains("is gone, and what was not committed in it"), "{}", run.story());
+}
+
+#[test]
+fn worktrees_of_failed_runs_go_with_their_work_once_a_person_agrees() {
+    let model = Model::new([write("half", "1\n"), say("Done.")]);
+    let run = isolated(&model).arg("--max-retries=0").committed().run();
+    let report = run.must_be(1, "gate_failed");
+    let folder = PathBuf::from(worktree(&report)["path"].as_str().unwrap());
+    for (args, code, said) in [
+        (&["--failed", "--dry-run"][..], 0, "would be removed"),
+        (&["--failed", "--older-than=1d"], 0, "stays: it has work that is not committed"),
+        (&["--failed"], 2, "1 worktree would be removed with all that is in them, and nobody is there to be asked"),
+        (&["--all"], 2, "say --yes if you mean it"),
+    ] {
+        let tried = in_place(run.path("..").as_path(), &[&["worktrees", "clean"], args].concat());
+        assert_eq!((tried.0, tried.1.contains(said)), (code == 0, true), "{args:?}: {}", tried.1);
+        assert!(folder.join("half").exists());
+    }
+    let run = run.again(&["worktrees", "clean", "--failed", "--yes"]).run();
+    run.must_exit(0);
+    assert!(run.stderr.contains("it has work that is not committed: half"), "{}", run.story());
+    assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()), "{}", run.story());
+}
+
+#[test]
+fn caches_that_programs_leave_are_no_work() {
+    let commands = "mkdir -p src/__pycache__ && touch src/__pycache__/a.pyc src/b.pyc && rm -f done";
+    let model = Model::new([shell(commands), say("Done.")]);
+    let run = isolated(&model).arg("--max-retries=0").file("src/a.py", "").committed().run();
+    let report = run.must_be(1, "gate_failed");
+    assert_eq!(worktree(&report)["state"], "removed", "{report:#}");
 }
 
 /// The program in the workspace of one that is under way.

@@ -86,7 +86,10 @@ impl Ending {
     /// The table; of what was not judged it names the runs whose end was not `told` before.
     pub(super) fn lines(&self, summary: &Summary, told: &BTreeSet<String>) -> Vec<Line> {
         match self.evaluation(summary) {
-            None => page::table(summary),
+            None => {
+                let next = if matches!(self, Self::Many(_)) { page::next_steps(summary) } else { Vec::new() };
+                page::table(summary).into_iter().chain(next).collect()
+            }
             Some(evaluation) => rates(&evaluation, told),
         }
     }

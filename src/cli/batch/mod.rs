@@ -6,6 +6,7 @@ mod clearing;
 mod ending;
 mod eval;
 mod fitting;
+mod kept;
 mod order;
 mod page;
 mod past;
@@ -20,6 +21,7 @@ pub(super) use arguments::BatchArguments;
 #[cfg(feature = "serve")]
 pub(super) use arguments::cores;
 pub(super) use eval::{EvalArguments, run as evaluate};
+pub(super) use kept::{PastArguments, past};
 
 use super::configured;
 use super::drive::{VoiceArguments, follow};
@@ -188,6 +190,11 @@ fn begin(
         let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
+        if matches!(*ending, Ending::Many(_))
+            && let Err(fault) = kept::keep(&summary, &sites.state_dir, workspace)
+        {
+            tracing::warn!(why = %crate::causes::chain(&fault), "`fledge batch show` will not know this batch");
+        }
         let was_heard = voice.close(summary, stop).await;
         tell_rest(plan.as_ref(), stop).await;
         drop(listening);

@@ -4,7 +4,7 @@ use super::super::live::{cells, fit};
 use super::super::paint::Tone;
 use crate::batch::plan::{Job, TaskText};
 use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
-use crate::report::{money, seconds};
+use crate::report::{count, money, seconds};
 use crate::run::WorkplaceState;
 use crate::verdict::{HeldBack, joined_flags, shell_word};
 use serde_json::{Value, json};
@@ -17,6 +17,10 @@ const LONGEST_NAME: usize = 40;
 const LONGEST_WORDS: usize = 100;
 /// Protected paths that are named of a job.
 const MOST_HELD_BACK: usize = 3;
+/// Cells of the longest title that is shown whole.
+const LONGEST_TITLE: usize = 32;
+/// Columns of a table before the remark.
+const COLUMNS: usize = 8;
 /// The most rows of a table; of many jobs those that are verified are left out first.
 const ROWS: usize = 200;
 
@@ -80,18 +84,22 @@ pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folde
 pub(super) fn table(summary: &Summary) -> Vec<Line> {
     let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
-    let columns: Vec<[String; 6]> = rows.iter().map(|job| row(job)).collect();
+    let columns: Vec<[String; COLUMNS]> = rows.iter().map(|job| row(job)).collect();
     let width = |column: usize| columns.iter().map(|row| cells(&row[column])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
+    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     let mut lines: Vec<Line> = Vec::new();
     for (job, columns) in rows.iter().zip(&columns) {
         let (mark, tone) = mark_of(job);
         let mut line = vec![(tone, format!("{mark} ")), (Tone::Plain, padded(&columns[0], widths[0]))];
-        line.push((tone, format!("  {}", padded(&columns[1], widths[1]))));
-        let numbers: Vec<String> = (2..6).map(|column| padded(&columns[column], widths[column])).collect();
+        line.push((Tone::Plain, format!("  {}", padded(&columns[1], widths[1]))));
+        line.push((tone, format!("  {}", padded(&columns[2], widths[2]))));
+        let numbers: Vec<String> = (3..COLUMNS).map(|column| padded(&columns[column], widths[column])).collect();
         line.push((Tone::Faint, format!("  {}", numbers.join("  "))));
         if !job.remark().is_empty() {
             line.push((Tone::Plain, format!("  {}", fit(&super::super::paint::one_line(job.remark()), LONGEST_WORDS))));
+        }
+        if let Some(branch) = branch_of(job) {
+            line.push((Tone::Faint, format!("  {branch}")));
         }
         trim(&mut line);
         lines.push(line);
@@ -143,7 +151,7 @@ fn left(summary: &Summary, here: &str) -> Vec<String> {
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let said: Vec<String> = counts.map(|(count, what)| format!("{} {what}", counted(count, "worktree"))).collect();
         let of = if repository == here { String::new() } else { format!(" -C {}", shell_word(repository)) };
-        format!("  {}: `fledge worktrees list{of}`", said.join(", "))
+        format!("  {}: `fledge worktrees list{of}`, `fledge worktrees clean --failed{of}`", said.join(", "))
     };
     all.into_iter().map(line).collect()
 }
@@ -179,12 +187,63 @@ fn failure(job: &JobSummary) -> Line {
     vec![(tone, format!("{mark} {} {}", job.outcome.job, job.standing.word())), (Tone::Plain, says)]
 }
 
-fn row(job: &JobSummary) -> [String; 6] {
+/// The branch with the verified work of a job that counts.
+fn branch_of(job: &JobSummary) -> Option<&str> {
+    match &job.outcome.end {
+        End::Ran(ran) if job.standing == Standing::Verified && !job.outcome.beaten => {
+            ran.branch.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name))
+        }
+        End::Ran(_) | End::NotRun(_) => None,
+    }
+}
+
+/// What makes sense after a batch, a command in each line.
+pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    let mut steps = Vec::new();
+    let failed = summary.jobs.iter().filter(|job| matches!(job.standing, Standing::Failed | Standing::Errored));
+    let run = |job: &JobSummary| match &job.outcome.end {
+        End::Ran(ran) => Some((ran.run.to_string(), job.outcome.job.clone(), job.repository.clone())),
+        End::NotRun(_) => None,
+    };
+    let folder = |repository: &str| {
+        if Path::new(repository) == here { String::new() } else { format!(" -C {}", shell_word(repository)) }
+    };
+    if let Some((run, name, repository)) = failed.filter(|job| !job.outcome.beaten).find_map(run) {
+        steps.push((format!("fledge runs show {run}{}", folder(&repository)), format!("what happened in {name}")));
+    }
+    if summary.jobs.iter().any(|job| !job.standing.stays() && !job.outcome.beaten) {
+        steps.push(("the same command with --resume".into(), "goes on with what is not done".into()));
+    }
+    let mut branches = summary.jobs.iter().filter_map(|job| Some((branch_of(job)?, &job.repository)));
+    if let Some((branch, repository)) = branches.next() {
+        let more = match branches.count() {
+            0 => String::new(),
+            more => format!(", then the {more} others one after the other"),
+        };
+        steps.push((format!("git{} merge {branch}", folder(repository)), format!("brings the work here{more}")));
+    }
+    steps.push((format!("fledge batch show {}", summary.batch), "shows this table again".into()));
+    let width = steps.iter().map(|(command, _)| cells(command)).max().unwrap_or(0);
+    let line = |(command, what): (String, String)| {
+        vec![(Tone::Plain, format!("  {}", padded(&command, width))), (Tone::Faint, format!("  {what}"))]
+    };
+    steps.into_iter().map(line).collect()
+}
+
+fn row(job: &JobSummary) -> [String; COLUMNS] {
     let (attempts, turns, time) = job.effort().map_or_else(Default::default, |(attempts, turns, ms)| {
         (counted(attempts, "attempt"), counted(turns, "turn"), seconds(ms))
     });
     let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
-    [fit(&job.outcome.job, LONGEST_NAME), job.word().to_owned(), attempts, turns, cost, time]
+    let tokens = match &job.outcome.end {
+        End::Ran(ran) if ran.tokens_in + ran.tokens_out > 0 => {
+            format!("{} tokens", count(ran.tokens_in + ran.tokens_out))
+        }
+        End::Ran(_) | End::NotRun(_) => String::new(),
+    };
+    let title = fit(&super::super::paint::one_line(&job.outcome.title), LONGEST_TITLE);
+    [fit(&job.outcome.job, LONGEST_NAME), title, job.word().to_owned(), attempts, turns, tokens, cost, time]
 }
 
 /// A number with what it counts.
@@ -249,8 +308,8 @@ mod tests {
         ];
         let summary = Summary::new("b-1".into(), jobs.into(), None, 9);
         let expected = [
-            "  1 worktree with work that is not committed, 2 worktrees that could not be looked into: `fledge worktrees list`",
-            "  1 worktree that could not be looked into: `fledge worktrees list -C '/it'\\''s there'`",
+            "  1 worktree with work that is not committed, 2 worktrees that could not be looked into: `fledge worktrees list`, `fledge worktrees clean --failed`",
+            "  1 worktree that could not be looked into: `fledge worktrees list -C '/it'\\''s there'`, `fledge worktrees clean --failed -C '/it'\\''s there'`",
         ];
         assert_eq!(left(&summary, "/here"), expected);
         assert_eq!(failures(&summary).len(), 6);

@@ -1,15 +1,14 @@
 //! `fledge memory forget`: one, some, the expired ones, or all, which is asked about where somebody sits.
 
+use super::super::asking::confirm;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::{MEMORY_SCHEMA_VERSION, Place};
 use crate::report::count;
 use crate::store::Forget;
-use anyhow::anyhow;
 use clap::{ArgGroup, Args};
 use serde_json::json;
-use std::io::{BufRead, IsTerminal};
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["id", "expired", "all"])))]
@@ -44,7 +43,7 @@ pub(super) fn forget(place: &Place, arguments: &ForgetArguments) -> Result<u8, F
     }
     if let (true, Some(store)) = (arguments.all, place.store()?) {
         let memories = store.memories().map_err(Failure::own)?.len();
-        if memories > 0 && !arguments.yes && !is_meant(memories, place)? {
+        if memories > 0 && !arguments.yes && !confirm(&format!("{} would be forgotten", named(memories as u64)))? {
             return say(0, place);
         }
         forgotten += store.forget(Forget::All).map_err(Failure::own)?;
@@ -62,23 +61,6 @@ fn say(forgotten: u64, place: &Place) -> Result<u8, Failure> {
         paint::line(&[(Tone::Plain, format!("{} forgotten", named(forgotten)))]);
     }
     Ok(0)
-}
-
-/// Asks whoever sits at the terminal.
-fn is_meant(memories: usize, place: &Place) -> Result<bool, Failure> {
-    let all = named(memories as u64);
-    let stdin = std::io::stdin();
-    if !(stdin.is_terminal() && std::io::stderr().is_terminal()) {
-        let nobody = anyhow!("{all} would be forgotten, and nobody is there to be asked");
-        return Err(Failure::input(nobody).hint("say --yes if you mean it"));
-    }
-    paint::write(&[(Tone::Plain, &format!("forget {all} of {}? [y/N] ", place.workspace.display()))]);
-    let mut answer = String::new();
-    stdin
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Failure::own(anyhow!(error).context("cannot hear an answer")))?;
-    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
 fn named(memories: u64) -> String {

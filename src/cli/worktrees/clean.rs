@@ -1,16 +1,18 @@
 //! `fledge worktrees clean`: removes worktrees that hold nothing that is not committed, and says of the others why they stay. Work that is
-//! not committed goes only with the worktree of a run that is named for it.
+//! not committed goes only with the worktree of a run that is named for it, or after a person has agreed to a list.
 
+use super::super::asking::confirm;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard, told};
 use crate::config::Environment;
+use crate::driver::is_for_now;
 use crate::duration::{parse_duration, show_duration};
-use crate::store::{Hold, StoreError};
+use crate::store::{Hold, RunState, StoreError};
 use anyhow::anyhow;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -18,9 +20,10 @@ use tokio_util::sync::CancellationToken;
 /// How old a worktree is that nobody is about to use.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
-    after_help = "Examples:\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  fledge worktrees clean --discard 0198f2"
+    after_help = "Examples:\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  fledge worktrees clean --failed\n  \
+        fledge worktrees clean --discard 0198f2"
 )]
 pub(super) struct CleanArguments {
     /// Only those that were made longer ago than this: 12h, 7d
@@ -29,6 +32,15 @@ pub(super) struct CleanArguments {
     /// Remove the worktree of this run with all that is in it, and no other one's work; again for several
     #[arg(long, value_name = "RUN")]
     discard: Vec<String>,
+    /// Also those of runs that ended without being verified, with the work in them; asks first
+    #[arg(long)]
+    failed: bool,
+    /// All but those of runs under way, with all that is in them; asks first
+    #[arg(long)]
+    all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
@@ -52,6 +64,19 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
     for name in &arguments.discard {
         discarded.push(named(yard, &trees, name)?);
     }
+    let swept = swept(yard, arguments, &trees, &discarded);
+    if !swept.is_empty() && !arguments.dry_run {
+        for tree in swept.iter().map(|at| &trees[*at]) {
+            let called = tree.called(yard.store.as_ref());
+            let why = tree.state.keeps(&called).unwrap_or_default();
+            tell(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
+        }
+        let what = format!("{} would be removed with all that is in them", worktrees(swept.len()));
+        if !arguments.yes && !confirm(&what)? {
+            return Ok(0);
+        }
+    }
+    discarded.extend(swept);
     let (mut removed, mut stays, mut code) = (Vec::new(), Vec::new(), 0);
     for (at, tree) in trees.iter().enumerate() {
         let called = tree.called(yard.store.as_ref());
@@ -84,10 +109,22 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
         print_json(&all.to_string()).map_err(no_output)?;
         return Ok(code);
     }
-    let numbers = |all: &[Value]| if all.len() == 1 { "1 worktree".into() } else { format!("{} worktrees", all.len()) };
     let verb = if arguments.dry_run { "would be removed" } else { "removed" };
-    tell(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", numbers(&removed), stays.len()));
+    tell(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", worktrees(removed.len()), stays.len()));
     Ok(code)
+}
+
+/// The places of worktrees that hold something, and that `--failed` or `--all` removes.
+fn swept(yard: &Yard, arguments: &CleanArguments, trees: &[Tree], named: &[usize]) -> Vec<usize> {
+    let is_swept = |tree: &Tree| {
+        let has_failed = tree.row.as_ref().is_some_and(
+            |row| matches!(&row.state, RunState::Ended(outcome) if !outcome.verified && !is_for_now(&row.state)),
+        );
+        let holds = matches!(tree.state, State::Interrupted | State::Kept(_));
+        let is_old = arguments.older_than.is_none_or(|older| yard.age(tree) >= older);
+        tree.record.is_some() && holds && is_old && (arguments.all || arguments.failed && has_failed)
+    };
+    (0..trees.len()).filter(|at| !named.contains(at) && is_swept(&trees[*at])).collect()
 }
 
 /// The same for who stays and cleans again and again: those that are at least an hour old and hold nothing. Says how many went.
@@ -100,7 +137,7 @@ pub(in crate::cli) async fn tidy(
     stop: CancellationToken,
 ) -> Result<usize, Failure> {
     let yard = Yard::of(workspace, environment, stop)?;
-    let arguments = CleanArguments { older_than: Some(SETTLED), discard: Vec::new(), dry_run: false, json: true };
+    let arguments = CleanArguments { older_than: Some(SETTLED), json: true, ..CleanArguments::default() };
     let mut gone = 0;
     for tree in yard.trees().await? {
         match one(&yard, &arguments, &tree, false).await {
@@ -110,6 +147,10 @@ pub(in crate::cli) async fn tidy(
         }
     }
     Ok(gone)
+}
+
+fn worktrees(number: usize) -> String {
+    if number == 1 { "1 worktree".into() } else { format!("{number} worktrees") }
 }
 
 fn tell(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
@@ -125,8 +166,7 @@ async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool
         return Done::Stays(why);
     }
     let Some(record) = &tree.record else { return Done::Stays("nothing is written down of it".into()) };
-    let age = Duration::from_millis(u64::try_from(yard.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0));
-    if let Some(older) = arguments.older_than.filter(|older| age < *older && !discard) {
+    if let Some(older) = arguments.older_than.filter(|older| yard.age(tree) < *older && !discard) {
         return Done::Stays(format!("it was made less than {} ago", show_duration(older)));
     }
     if arguments.dry_run {

@@ -16,7 +16,7 @@ use crate::workspace::worktree::{self, Record, Work, WorktreeFault};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -178,6 +178,11 @@ impl Yard {
             (Work::Nothing, None) => State::Orphaned,
             (work @ (Work::Uncommitted(_) | Work::Loose(_) | Work::Unknown(_)), _) => State::Kept(work),
         })
+    }
+
+    /// How long ago a worktree was made.
+    fn age(&self, tree: &Tree) -> Duration {
+        Duration::from_millis(u64::try_from(self.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0))
     }
 
     /// The row of a run; `None` where it was removed.

@@ -49,6 +49,13 @@ impl Work {
     }
 }
 
+/// Returns whether a new path is a cache that programs make by themselves, of which nothing is lost.
+fn is_cache(path: &str) -> bool {
+    const NAMES: [&str; 5] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"];
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    NAMES.contains(&name) || name.ends_with(".pyc")
+}
+
 impl Record {
     /// What is in the worktree. The user's git is asked about it, and believes nothing that stands in it: nobody may be at work there.
     ///
@@ -80,7 +87,10 @@ impl Record {
         if answer.code != 0 {
             return Ok(Work::Unknown(answer.said));
         }
-        let mut paths: Vec<String> = each(&answer.output).filter_map(|entry| entry.get(3..)).map(spelled).collect();
+        let entries =
+            each(&answer.output).filter_map(|entry| Some((entry.starts_with(b"??"), spelled(entry.get(3..)?))));
+        let work = entries.filter(|(is_new, path)| !(*is_new && is_cache(path)));
+        let mut paths: Vec<String> = work.map(|(_, path)| path).collect();
         let is_filled = |path: &String| fs::read_dir(folder.join(path)).is_ok_and(|mut all| all.next().is_some());
         let submodules = self.worktree.submodules(&git, stop).await?;
         paths.extend(submodules.into_iter().filter(is_filled).map(|path| format!("{path}/")));

@@ -35,8 +35,8 @@ pub const FOLDER: &str = "worktrees";
 /// What the names of their branches begin with.
 const BRANCHES: &str = "fledge/";
 /// Characters of a title that a name has, and of a run's id: its end, which differs also where many runs begin at once.
-const OF_TITLE: usize = 40;
-const OF_RUN: usize = 10;
+const OF_TITLE: usize = 24;
+const OF_RUN: usize = 8;
 
 /// Where the worktree of a run is, and what it is made from. It may not be there yet, or no more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,13 +118,16 @@ pub fn project_of(state: &Path, folder: &Path) -> Option<PathBuf> {
 fn name(title: &str, run: &RunId) -> String {
     let mut slug = String::new();
     for c in title.chars() {
+        if slug.len() == OF_TITLE {
+            // No word is cut off but a long one.
+            let whole = slug.rfind('-').filter(|at| c.is_ascii_alphanumeric() && *at > OF_TITLE / 2);
+            slug.truncate(whole.unwrap_or(OF_TITLE));
+            break;
+        }
         if c.is_ascii_alphanumeric() {
             slug.push(c.to_ascii_lowercase());
         } else if !slug.is_empty() && !slug.ends_with('-') {
             slug.push('-');
-        }
-        if slug.len() == OF_TITLE {
-            break;
         }
     }
     let slug = Some(slug.trim_end_matches('-')).filter(|slug| !slug.is_empty()).unwrap_or("run");

@@ -105,11 +105,13 @@ const GONE: Left = Left { stays: None, has_branch: false };
 #[test]
 fn a_name_is_made_of_the_title_and_of_the_end_of_the_run_s_id() {
     let run = RunId::new("0198f2aa-1b2c-7def-8123-456789abcdef");
-    let named = |title| name(title, &run);
-    assert_eq!(named("Mend: the *Dates*!"), "mend-the-dates-6789abcdef");
-    assert_eq!(named("…"), "run-6789abcdef");
-    assert_eq!(named("--x"), "x-6789abcdef");
-    assert_eq!(named(&"long ".repeat(30)).len(), "long-".len() * 8 - 1 + 11);
+    let named = |title: &str| name(title, &run);
+    assert_eq!(named("Mend: the *Dates*!"), "mend-the-dates-89abcdef");
+    assert_eq!(named("…"), "run-89abcdef");
+    assert_eq!(named("--x"), "x-89abcdef");
+    assert_eq!(named(&"long ".repeat(30)), "long-long-long-long-long-89abcdef");
+    assert_eq!(named("Find the cause of the deadlocks"), "find-the-cause-of-the-89abcdef");
+    assert_eq!(named(&"x".repeat(40)), format!("{}-89abcdef", "x".repeat(24)));
 }
 
 #[tokio::test]
