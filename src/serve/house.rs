@@ -84,6 +84,12 @@ impl House {
         })
     }
 
+    /// The name of the project: that of its folder.
+    pub(in crate::serve) fn name(&self) -> String {
+        let folder = self.workspace.file_name().unwrap_or(self.workspace.as_os_str());
+        folder.to_string_lossy().into_owned()
+    }
+
     /// Who gets in.
     pub fn entrance(&self) -> &Entrance {
         &self.entrance

@@ -1,12 +1,13 @@
-//! The way in for browsers: a one-time link gives a cookie, and whoever has none is told how to get one.
+//! The way in for browsers: a one-time link gives a cookie, and a browser without one gets a page that names the command for a link.
 
 use super::super::{House, clock};
+use super::locked::{self, Why};
 use super::openapi::Operation;
 use super::problem::Problem;
 use axum::Router;
 use axum::extract::{Extension, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -15,8 +16,6 @@ use std::time::Duration;
 
 /// How long a browser keeps its cookie; the session may end before.
 const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// What somebody sees who is not in yet.
-const LOCKED: &str = include_str!("locked.html");
 
 /// Where a connection has come in, and by which other names this server goes.
 #[derive(Debug, Clone)]
@@ -57,6 +56,12 @@ impl Local {
         host(&address) || is_loopback && host("localhost") || self.names.iter().any(is_given)
     }
 
+    /// Returns true if a browser that names this host is on this machine: no name of a proxy, and no address that others reach.
+    pub(super) fn is_beside(&self, host: &str) -> bool {
+        let own = Self { address: self.address, names: Arc::default() };
+        self.address.ip().to_canonical().is_loopback() && own.is_called(host)
+    }
+
     /// A cookie goes to all ports of a host: each server has a name of its own for it.
     fn cookie(&self) -> String {
         format!("fledge-{}", self.address.port())
@@ -76,11 +81,10 @@ pub(super) fn is_open(request: &Request) -> bool {
     request.uri().path() == "/enter" && request.method() == Method::GET
 }
 
-/// The answer to who shows no proof.
-pub(super) fn locked(request: &Request) -> Response {
-    let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
-    let mut response = if request.method() == Method::GET && accepts.contains("text/html") {
-        (StatusCode::UNAUTHORIZED, Html(LOCKED)).into_response()
+/// The answer to a request without proof.
+pub(super) fn locked(house: &House, request: &Request, local: &Local) -> Response {
+    let mut response = if request.method() == Method::GET && locked::wants_page(request.headers()) {
+        locked::page(house, local, request.headers(), Why::NoSession)
     } else {
         let detail =
             "show the token: `Authorization: Bearer …`; a browser gets in by the link that `fledge serve link` prints";
@@ -100,7 +104,10 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/enter", "Uses up a one-time link: gives a browser its cookie, and sends it to the page")
             .query("code", "The code of the link")
-            .redirects(303, "To the page, with a cookie"),
+            .redirects(
+                303,
+                "To the page, with a cookie; also by a link that was used, where the browser has a session",
+            ),
         Operation::post("/leave", "Ends the session of a browser").nothing(204, "It has ended"),
     ]
 }
@@ -114,18 +121,24 @@ async fn enter(
     State(house): State<Arc<House>>,
     Extension(local): Extension<Local>,
     method: Method,
+    headers: HeaderMap,
     Query(Code { code }): Query<Code>,
 ) -> Result<Response, Problem> {
     if method != Method::GET {
         return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "a link is used by GET alone"));
     }
     let entering = Arc::clone(&house);
-    let session = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
-    let Some(session) = session else {
-        let detail = "this link was used, or is too old, or never was one: `fledge serve link` prints another";
-        return Err(Problem::forbidden(detail));
-    };
-    Ok(with_cookie(Redirect::to("/").into_response(), &local, &session, COOKIE_LASTS))
+    let entered = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
+    if let Some(entered) = entered {
+        return Ok(with_cookie(Redirect::to("/").into_response(), &local, &entered, COOKIE_LASTS));
+    }
+    if session(&headers, &local).is_some_and(|session| house.entrance.knows_session(session, clock::now())) {
+        return Ok(Redirect::to("/").into_response());
+    }
+    if locked::wants_page(&headers) {
+        return Ok(locked::page(&house, &local, &headers, Why::LinkIsOver));
+    }
+    Err(Problem::forbidden("this link was used, or is too old, or never was one: `fledge serve link` prints another"))
 }
 
 async fn leave(

@@ -35,7 +35,7 @@ async fn passed(house: &House, request: Request) -> Result<Request, Response> {
         match proven(house, request.headers(), &local) {
             Some(Proof::Token) => {}
             Some(Proof::Session) => is_from_here(&request, &local).map_err(IntoResponse::into_response)?,
-            None => return Err(enter::locked(&request)),
+            None => return Err(enter::locked(house, &request, &local)),
         }
     }
     with_body(request, house.request_within).await.map_err(IntoResponse::into_response)

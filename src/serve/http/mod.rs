@@ -4,7 +4,8 @@
 //! listener   sockets, connections, the stop       wire    a socket whose reader may not stand still
 //! finish     every answer: headers, problems, panics, figures
 //! guard      every request: where it goes, who asks, from where, how much
-//! enter      the way in for browsers              sse     streams
+//! enter      the way in for browsers              locked  the page without a session
+//! sse        streams
 //! openapi    the document                         health, figures
 //! ```
 
@@ -14,6 +15,7 @@ mod finish;
 mod guard;
 mod health;
 mod listener;
+mod locked;
 mod openapi;
 mod problem;
 mod sse;

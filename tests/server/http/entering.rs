@@ -26,6 +26,32 @@ fn a_link_lets_a_browser_in_once_and_its_session_outlives_the_server() {
 }
 
 #[test]
+fn a_used_link_lets_who_has_a_session_in_and_shows_everyone_else_the_command() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let cookie = server.enter(&server.code).cookie();
+    let ask = |path: &str, host: &str, more: &str| {
+        server.ask(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n{more}\r\n").as_bytes())
+    };
+    let (link, own) = (format!("/enter?code={}", server.code), server.address.to_string());
+    let entered = ask(&link, &own, &format!("Cookie: {cookie}\r\n"));
+    assert_eq!((entered.status, entered.header("location"), entered.header("set-cookie")), (303, Some("/"), None));
+    let guessed = ask(&link, &own, &format!("Cookie: fledge-{}=AAAAAAAAAAAAAAAA\r\n", server.address.port()));
+    assert_eq!(guessed.status, 403);
+    assert!(guessed.body.contains("This link does not work any more"), "{}", guessed.body);
+    let locked = ask("/", &own, "");
+    assert_eq!(locked.status, 401);
+    assert!(locked.body.contains("fledge serve link -C /"), "{}", locked.body);
+    let policy = locked.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert_eq!(server.stop().0, Some(0));
+    let proxied = place.serve(&["--host", "build.example"]);
+    let locked = proxied.ask(b"GET / HTTP/1.1\r\nHost: build.example\r\nAccept: text/html\r\n\r\n");
+    assert_eq!(locked.status, 401);
+    assert!(!locked.body.contains("-C /"), "no folder is told to other machines: {}", locked.body);
+}
+
+#[test]
 fn our_own_page_may_end_its_session() {
     long_test!();
     let place = Place::new();

@@ -1,0 +1,130 @@
+//! The page for a browser that has no session: it names the command that prints a new link.
+
+use super::super::House;
+use super::enter::Local;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::sync::OnceLock;
+
+const PAGE: &str = include_str!("locked.html");
+/// The style is part of the page, so that the link remains the one path that needs no proof.
+const STYLE: &str = include_str!("locked.css");
+
+/// Why a browser is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It has no session.
+    NoSession,
+    /// Its link was used, is too old, or never was one.
+    LinkIsOver,
+}
+
+/// Returns true if the answer may be a page.
+pub(super) fn wants_page(headers: &HeaderMap) -> bool {
+    text(headers, header::ACCEPT).contains("text/html")
+}
+
+/// Returns the page. It names the folder of the project only to a browser on this machine.
+pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) -> Response {
+    let folder = local.is_beside(text(headers, header::HOST)).then(|| house.workspace.display().to_string());
+    let (command, place) = match &folder {
+        Some(folder) => (format!("fledge serve link -C {}", quoted(folder)), ""),
+        None => ("fledge serve link".to_owned(), ", in the folder of the project"),
+    };
+    let (status, heading, says) = match why {
+        Why::NoSession => {
+            (StatusCode::UNAUTHORIZED, "You are not signed in", "This is a fledge server. A link lets a browser in.")
+        }
+        Why::LinkIsOver => (
+            StatusCode::FORBIDDEN,
+            "This link does not work any more",
+            "It was used already, or is older than 15 minutes.",
+        ),
+    };
+    let title = folder.map_or_else(|| "fledge".to_owned(), |_| format!("{} · fledge", house.name()));
+    let parts = [
+        ("{style}", STYLE),
+        ("{title}", &escaped(&title)),
+        ("{heading}", heading),
+        ("{why}", says),
+        ("{where}", place),
+        ("{command}", &escaped(&command)),
+    ];
+    let page = parts.iter().fold(PAGE.to_owned(), |page, (name, value)| page.replacen(name, value, 1));
+    let mut response = (status, Html(page)).into_response();
+    if let Ok(policy) = HeaderValue::from_str(policy()) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+/// The policy of the page: its own style, and nothing else.
+fn policy() -> &'static str {
+    static POLICY: OnceLock<String> = OnceLock::new();
+    POLICY.get_or_init(|| {
+        let digest = crate::store::sha256(STYLE.as_bytes());
+        let byte = |at: usize| digest.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let bytes: Vec<u8> = (0..digest.len()).step_by(2).filter_map(byte).collect();
+        let style = STANDARD.encode(bytes);
+        format!(
+            "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+    })
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// A text in which nothing is markup.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '{' => escaped.push_str("&#123;"), // no name of a part
+            letter if letter.is_control() => escaped.push('\u{fffd}'),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_folder_is_called_is_text_in_the_page_and_one_word_in_the_command() {
+        assert_eq!(escaped("a<b>&\"'\u{1b}{why}"), "a&lt;b&gt;&amp;&quot;&#39;\u{fffd}&#123;why}");
+        assert_eq!(
+            ["/srv/a-1.x", "/srv/a b", "/it's", ""].map(quoted),
+            ["/srv/a-1.x", "'/srv/a b'", r"'/it'\''s'", "''"]
+        );
+    }
+
+    #[test]
+    fn the_page_has_each_part_once_and_a_policy_for_its_style_alone() {
+        for part in ["{style}", "{title}", "{heading}", "{why}", "{where}", "{command}"] {
+            assert_eq!(PAGE.matches(part).count(), 1, "{part}");
+        }
+        assert!(policy().contains("style-src 'sha256-") && !policy().contains("unsafe"), "{}", policy());
+        assert!(!PAGE.contains("<script") && !PAGE.contains("style="));
+    }
+}
