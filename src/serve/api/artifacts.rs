@@ -20,9 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
+use walkdir::WalkDir;
 
-/// Logs that are listed.
+/// Entries of the folder of logs that are listed, and how deep: `attempt-1/LANE/LOG`.
 const MOST: usize = 1000;
+const DEEP: usize = 3;
 /// Bytes of what is large, and of a piece of it: it stays in memory until its reader has it.
 const LARGE: usize = 1024 * 1024;
 const PIECE: usize = 64 * 1024;
@@ -91,9 +93,9 @@ pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>
                 all.push(made(JOURNAL));
             }
             let mut logs: Vec<Artifact> = Vec::new();
-            for entry in fs::read_dir(folder.logs()).into_iter().flatten().flatten().take(MOST) {
-                let name = entry.file_name();
-                logs.extend(name.to_str().and_then(|name| artifact(&format!("{LOGS}{name}"), &entry.path(), TEXT)));
+            for entry in WalkDir::new(folder.logs()).min_depth(1).max_depth(DEEP).into_iter().flatten().take(MOST) {
+                let name = entry.path().strip_prefix(folder.logs()).ok().and_then(FilePath::to_str);
+                logs.extend(name.and_then(|name| artifact(&format!("{LOGS}{name}"), entry.path(), TEXT)));
             }
             logs.sort_by(|one, other| one.name.cmp(&other.name));
             Ok(all.into_iter().chain(logs).collect())

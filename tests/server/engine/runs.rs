@@ -30,6 +30,9 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
     assert!(patch.as_str().unwrap().contains("+++ b/done"), "{patch}");
     let (_, journal) = server.get(&format!("/v1/runs/{run}/artifacts/journal.jsonl")).await;
     assert!(journal.as_str().unwrap().lines().count() > 5);
+    let is_log = |name: &&&str| name.starts_with("logs/base/verify/");
+    let log = names.iter().find(is_log).unwrap_or_else(|| panic!("{names:?}"));
+    assert_eq!(server.get(&format!("/v1/runs/{run}/artifacts/{log}")).await.0.as_u16(), 200, "{log}");
     // What works without a server knows it too.
     let shown = site.json(&["runs", "show", &run, "--json"]);
     assert_eq!(shown["result"], row["result"]);
