@@ -1,6 +1,7 @@
 //! Rows of runs as data: what `fledge runs list --json` and a server give out.
 
 use super::story::{Part, STORY_SCHEMA_VERSION, Story};
+use crate::id::RunId;
 use crate::store::{Outcome, RunRow, RunState};
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub fn row(row: &RunRow, short: &str) -> Value {
         "task_digest": head.task_digest,
         "workspace": head.workspace,
         "models": head.models,
+        "branch": row.branch,
+        "started_by": started_by(head.parent.as_ref().map(RunId::as_str), head.run_key.as_deref()),
         "fledge": head.fledge,
         "journal_version": head.journal_version,
         "started_at": rfc3339(head.started_at_ms),
@@ -51,6 +54,30 @@ fn outcome_data(end: &Outcome) -> Value {
         "cost_micros": end.cost_micros,
         "summary": end.summary,
     })
+}
+
+/// What started a run, as its parent and its key say: an earlier run, a batch, a schedule, or the page of a server. Null for every other run.
+pub fn started_by(parent: Option<&str>, key: Option<&str>) -> Value {
+    if let Some(run) = parent {
+        return json!({ "kind": "run", "name": run });
+    }
+    let Some(key) = key else { return Value::Null };
+    if key.starts_with("page-") {
+        return json!({ "kind": "page" });
+    }
+    if let Some(name) = key.strip_prefix("schedule:").and_then(|rest| rest.split(':').next()) {
+        return json!({ "kind": "schedule", "name": name });
+    }
+    match key.split_once('/') {
+        Some((batch, job)) if is_batch(batch) => json!({ "kind": "batch", "name": batch, "job": job }),
+        _ => Value::Null,
+    }
+}
+
+/// Returns true if a name has the form of a batch's: the start of a digest, and what tells its batches apart.
+fn is_batch(name: &str) -> bool {
+    let digest = name.split_once('-').map(|(digest, _)| digest);
+    digest.is_some_and(|digest| digest.len() == 24 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// A time in milliseconds since 1970 as RFC 3339 in UTC.
@@ -93,5 +120,27 @@ pub fn doing(story: &Story) -> String {
         "Delivering" => "committing".into(),
         "Reporting" => "writing the report".into(),
         _ => "not begun".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_started_a_run_is_read_from_its_parent_and_its_key() {
+        let batch = "0123456789abcdef01234567-a1b2c3d4e5f6";
+        let rows = [
+            (None, None, Value::Null),
+            (None, Some("nightly"), Value::Null),
+            (None, Some("release/1.2"), Value::Null),
+            (None, Some("page-0a1b"), json!({ "kind": "page" })),
+            (None, Some("schedule:nightly:1767225600"), json!({ "kind": "schedule", "name": "nightly" })),
+            (None, Some(&*format!("{batch}/one#2")), json!({ "kind": "batch", "name": batch, "job": "one#2" })),
+            (Some("0198"), Some("page-0a1b"), json!({ "kind": "run", "name": "0198" })),
+        ];
+        for (parent, key, expected) in rows {
+            assert_eq!(started_by(parent, key), expected, "{parent:?} {key:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod durations;
 mod events;
 mod fault;
 mod files;
+mod filter;
 mod folder;
 mod jobs;
 mod journal;
@@ -25,6 +26,7 @@ pub use durations::Durations;
 pub use events::{Events, Record};
 pub use fault::StoreError;
 pub use files::{NotUtf8, clear, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
+pub use filter::{Filter, Only};
 pub use folder::{RunDir, project_dir};
 pub use jobs::{JobEnd, JobRow, JobRun};
 pub use journal::Journal;
@@ -35,7 +37,7 @@ pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, MonitorWr
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
 pub use received::{Delivery, Untaken};
-pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
+pub use runs::{Outcome, RunHead, RunRow, RunState, TaskCopy};
 pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;

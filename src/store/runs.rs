@@ -2,6 +2,7 @@
 
 use super::chain::Link;
 use super::events::{number, unsigned};
+use super::filter::{Filter, Only};
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -13,7 +14,8 @@ const CANDIDATES: u32 = 5;
 const SHORT: usize = 8;
 const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, \
     reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary, \
-    (SELECT machine FROM received WHERE run = no), (SELECT heard_at FROM received WHERE run = no)";
+    (SELECT machine FROM received WHERE run = no), (SELECT heard_at FROM received WHERE run = no), \
+    (SELECT settings ->> '$.worktree.branch' FROM tasks WHERE run = no AND json_valid(settings)) AS branch";
 
 /// What is known of a run when it begins. The first record of its journal is tied to this, so a field that is added later must be left
 /// out of the JSON where it is empty.
@@ -90,6 +92,8 @@ pub struct RunRow {
     pub state: RunState,
     /// The machine that tells of it, where that is another one: nobody here drives it.
     pub machine: Option<String>,
+    /// The branch of its worktree, where it has one.
+    pub branch: Option<String>,
     /// When that machine was last heard of this run, in milliseconds since 1970.
     pub heard_at_ms: Option<i64>,
     /// Whether that machine has been silent for so long that the run may be over; only known of a row from [`RunRow::seen_at`].
@@ -110,65 +114,6 @@ pub enum RunState {
     Ended(Outcome),
 }
 
-/// Which runs are listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filter {
-    /// At most so many.
-    pub limit: u32,
-    /// Only those that began before this one: for the next page.
-    pub before: Option<RunId>,
-    /// Only those that are so.
-    pub only: Option<Only>,
-    /// Only those with this text in their title, in whatever case of its letters of ASCII.
-    pub title: Option<String>,
-    /// The time at which they are looked at, in milliseconds since 1970; 0: no run counts as lost.
-    pub now_ms: i64,
-}
-
-/// What runs may have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Only {
-    /// They ended with another exit code than 0.
-    Failed,
-    /// They ended, in whatever way.
-    Ended,
-    /// They ended, and the work counts.
-    Verified,
-    /// They did not end, and nobody drives them.
-    Interrupted,
-    /// Somebody drives them.
-    Running,
-    /// Another machine drives them, and was not heard for a long time.
-    Lost,
-}
-
-impl Only {
-    /// As far as the database can say it.
-    fn condition(self) -> &'static str {
-        match self {
-            Self::Ended => "ended_at IS NOT NULL",
-            Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
-            Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
-            Self::Interrupted | Self::Running | Self::Lost => "ended_at IS NULL",
-        }
-    }
-
-    fn is(self, row: &RunRow) -> bool {
-        match self {
-            Self::Ended | Self::Failed | Self::Verified => matches!(row.state, RunState::Ended(_)),
-            Self::Interrupted => row.state == RunState::Interrupted,
-            Self::Running => matches!(row.state, RunState::Running { .. }) && !row.is_lost,
-            Self::Lost => row.is_lost,
-        }
-    }
-}
-
-impl Default for Filter {
-    fn default() -> Self {
-        Self { limit: 50, before: None, only: None, title: None, now_ms: 0 }
-    }
-}
-
 impl Store {
     /// The runs of the project, the newest first.
     ///
@@ -178,15 +123,16 @@ impl Store {
         let condition = filter.only.map_or("1", Only::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
-             AND ({condition}) AND (?2 IS NULL OR title LIKE '%' || ?2 || '%' ESCAPE '\\') ORDER BY no DESC"
+             AND ({condition}) AND (?2 IS NULL OR {}) ORDER BY no DESC",
+            Filter::has_text()
         );
         let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
-        let title = filter.title.as_deref().map(escape);
+        let text = filter.text.as_deref().map(escape);
         let before = filter.before.as_ref().map(RunId::as_str);
         let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(row));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map((before, title), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
+            let rows = statement.query_map((before, text), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
             // Who drives a run is in no row, so they are counted here; SQLite goes no further than it is asked to.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
         };
@@ -343,7 +289,7 @@ impl Store {
                 None => RunState::Interrupted,
             },
         };
-        Ok(RunRow { head, state, machine, heard_at_ms: row.get(24)?, is_lost: false })
+        Ok(RunRow { head, state, machine, branch: row.get(25)?, heard_at_ms: row.get(24)?, is_lost: false })
     }
 }
 

@@ -231,6 +231,28 @@ fn runs_are_listed_newest_first_and_page_by_page() {
 }
 
 #[test]
+fn runs_are_found_by_the_texts_of_their_rows() {
+    let (_home, store) = store();
+    let settings = r#"{ "worktree": { "branch": "fledge/fix-dates-a1" } }"#;
+    let one = RunHead { title: "Fix 100% of it".into(), source: "tasks/dates.md".into(), ..head("0198-aa") };
+    let copy = |settings: &str| TaskCopy { settings: settings.into(), ..copy() };
+    drop(Journal::create(&store, &one, &copy(settings)).unwrap());
+    let other = RunHead { models: vec!["ollama/small".into()], run_key: Some("nightly".into()), ..head("0198-bb") };
+    drop(Journal::create(&store, &other, &copy("no JSON")).unwrap());
+    let found =
+        |text: &str| ids(&store.runs(&Filter { text: Some(text.into()), ..Filter::default() }).unwrap()).join(" ");
+    for text in ["100%", "DATES.md", "fix-dates-a1", "0198-a"] {
+        assert_eq!(found(text), "0198-aa", "{text}");
+    }
+    for text in ["ollama", "nightly"] {
+        assert_eq!(found(text), "0198-bb", "{text}");
+    }
+    assert_eq!((found("0198"), found("1_8")), ("0198-bb 0198-aa".into(), String::new()));
+    let branches: Vec<_> = store.runs(&Filter::default()).unwrap().into_iter().map(|row| row.branch).collect();
+    assert_eq!(branches, [None, Some("fledge/fix-dates-a1".to_owned())]);
+}
+
+#[test]
 fn runs_are_listed_by_how_they_ended_or_did_not() {
     let (_home, store) = store();
     for id in ["a", "b"] {

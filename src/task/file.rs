@@ -2,8 +2,8 @@
 
 use super::tools::{check_ask, check_tool};
 use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
+use super::{ParamSpec, candidates, params, timetable};
 use super::{SpecChoice, Task, Tier, ToolChoice};
-use super::{candidates, params, timetable};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
@@ -85,6 +85,20 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     table.refuse(OF_THE_PROJECT, ("is a key of fledge.yaml, not of a task", "move it to fledge.yaml"), &mut problems);
     table.finish_with(OTHERS, &mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
+}
+
+/// The parameters that a task's text declares.
+///
+/// # Errors
+/// [`TaskFault`] when the front matter, or a parameter in it, cannot be read.
+pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskFault> {
+    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
+    let Document { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
+    let Some(Node { value: Value::Map(entries), .. }) = front else { return Ok(Vec::new()) };
+    let mut problems = Problems::default();
+    let node = entries.iter().find(|(key, _)| key.text == "params").map(|(_, node)| node);
+    let specs = node.and_then(|node| params::declared(node, &mut problems)).unwrap_or_default();
+    if problems.is_empty() { Ok(specs.into_iter().map(|(_, spec)| spec).collect()) } else { Err(fault(problems)) }
 }
 
 /// What a task's text says that it needs, each with its place; nothing where it cannot be read, which [`parse`] says.

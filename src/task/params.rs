@@ -123,7 +123,7 @@ pub(super) fn resolve(
         };
         if let Some(fault) = fault {
             let problem = Problem::at(*place, format!("the parameter `{}` is {fault}", spec.name));
-            problems.push(problem.hint(format!("give `--param {}=…`", spec.name)));
+            problems.push(problem.about(&spec.name).hint(format!("give `--param {}=…`", spec.name)));
         }
         values.insert(spec.name.clone(), value.or(spec.default.as_ref()).cloned());
     }

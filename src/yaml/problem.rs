@@ -30,6 +30,8 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The line that it is in, where the text was at hand.
     pub seen: Option<Seen>,
+    /// The parameter of a task that it is about, by its name.
+    pub about: Option<String>,
     /// True if the form is right, but the author of this file may not say it.
     pub is_refusal: bool,
 }
@@ -42,7 +44,13 @@ impl Problem {
 
     /// A problem of a whole file.
     pub fn of_file(message: impl Into<String>) -> Self {
-        Self { place: None, message: message.into(), hint: None, seen: None, is_refusal: false }
+        Self { place: None, message: message.into(), hint: None, seen: None, about: None, is_refusal: false }
+    }
+
+    /// The same, about a parameter of a task.
+    #[must_use]
+    pub fn about(self, name: &str) -> Self {
+        Self { about: Some(name.to_owned()), ..self }
     }
 
     /// Marks it as right in form, but not allowed to the author of this file.

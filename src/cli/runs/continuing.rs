@@ -13,6 +13,7 @@ use super::{Shelf, story};
 use crate::config::Environment;
 use crate::driver::{Terms, earlier};
 use crate::provider::Pacer;
+use crate::store::{RunRow, Store};
 use crate::task::{Isolation, SpecChoice, Task};
 use anyhow::anyhow;
 use clap::Args;
@@ -67,22 +68,27 @@ fn begin(
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;
+    let task = task_after(text, (&store, &row), &terms, is_there);
+    let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
+    let voice = Voice::new(arguments.voice, &set, environment).with(results);
+    block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
+}
+
+/// The task of a run that goes on from an earlier one, of which the folder may be there.
+pub(in crate::cli) fn task_after(text: String, (store, row): (&Store, &RunRow), terms: &Terms, is_there: bool) -> Task {
     let task = further(text, terms.task.clone());
-    let task = match &terms.worktree {
+    match &terms.worktree {
         None => task,
         // What it has left is there: that is gone on with, and becomes the same.
         Some(_) if is_there => {
             Task { commit: Some(task.commits()), isolation: Isolation::InPlace, base: None, allow_dirty: true, ..task }
         }
         Some(_) => {
-            let result = story(&store, &row).0.run.result();
+            let result = story(store, row).0.run.result();
             Task { base: result.and_then(|result| result.commit).or(task.base), ..task }
         }
-    };
-    let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
-    let voice = Voice::new(arguments.voice, &set, environment).with(results);
-    block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
+    }
 }
 
 /// The task with something else to do. What belonged to its first message is in the conversation already, and what it expected of the

@@ -19,6 +19,8 @@ mod show;
 mod undo;
 
 pub(super) use apply::{ApplyArguments, apply};
+#[cfg(feature = "serve")]
+pub(super) use continuing::task_after;
 pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
 #[cfg(feature = "serve")]

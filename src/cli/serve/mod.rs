@@ -1,5 +1,7 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
+mod choices;
+mod earlier;
 mod jobs;
 mod link;
 mod source;

@@ -13,8 +13,8 @@ use crate::driver::{Asker, Settings, terms};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
 use crate::provider::Pacer;
-use crate::serve::engine::{Asked, Flaw, Refusal, Source, TaskOf, Unfit, Wish};
-use crate::store::{Store, sha256};
+use crate::serve::engine::{Asked, Choices, Flaw, Overrides, Refusal, Source, TaskOf, Unfit, Wish};
+use crate::store::sha256;
 use crate::task::{self, Defaults, Isolation, Task, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
@@ -45,7 +45,7 @@ pub(super) struct Tasks {
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// Shared by all, so that limits hold over all runs.
-    pacer: Pacer,
+    pub(super) pacer: Pacer,
     now: Mutex<Connected>,
 }
 
@@ -64,18 +64,47 @@ impl fmt::Debug for Tasks {
 impl Source for Tasks {
     fn check(&self, asked: &Asked, now_ms: i64) -> Result<Wish, Unfit> {
         let set = self.set().map_err(|failure| unfit(&failure))?;
-        let (text, source) = match &asked.task {
-            TaskOf::Text(text) => (text.clone(), NO_FILE.to_owned()),
-            TaskOf::Path(path) => self.read(path)?,
+        let (mut again, mut earlier) = (None, None);
+        let (text, source, task) = match &asked.task {
+            TaskOf::Text(text) => (text.clone(), NO_FILE.to_owned(), None),
+            TaskOf::Path(path) => {
+                let (text, source) = self.read(path)?;
+                (text, source, None)
+            }
+            TaskOf::Again(run) => {
+                let task = self.task_again(run, &asked.overrides)?;
+                again = Some(Box::new(task.clone()));
+                (task.prompt.clone(), task.source.clone(), Some(task))
+            }
+            TaskOf::After(run, text) => {
+                earlier = Some(run.clone());
+                (text.clone(), NO_FILE.to_owned(), Some(self.task_after(run, text)?))
+            }
         };
-        let task = self.parsed(&text, &source, &asked.params, &set)?;
+        let mut task = match task {
+            Some(task) => task,
+            None => self.parsed(&text, &source, &asked.params, &set)?,
+        };
+        asked.overrides.set_in(&mut task);
+        if let Some(why) = task.contradiction() {
+            return Err(Unfit { message: why.to_owned(), flaws: Vec::new() });
+        }
+        self.must_have_lanes(&asked.overrides)?;
         let folder = self.folder(&source);
-        choices(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| unfit(&failure))?;
+        choices(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| {
+            match &asked.overrides.models[..] {
+                [] => unfit(&failure),
+                _ => Unfit::of_field("models", failure.message()),
+            }
+        })?;
         let task = self.veiled(task, &set);
         Ok(Wish {
             text,
             source,
             params: asked.params.clone(),
+            overrides: asked.overrides.clone(),
+            again,
+            earlier,
             key: asked.key.clone(),
             task_digest: sha256(task.prompt.as_bytes()),
             title: task.title,
@@ -83,10 +112,23 @@ impl Source for Tasks {
         })
     }
 
+    fn choices(&self) -> Choices {
+        self.offered()
+    }
+
     fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
-        let task = self.parsed(&wish.text, &wish.source, &wish.params, &set);
-        let task = task.map_err(|unfit| Refusal { reason: Reason::BadInput, message: one_line(&unfit) })?;
+        if let Some(run) = &wish.earlier {
+            return self.begin_after(run, &wish.text, &set);
+        }
+        let mut task = match &wish.again {
+            Some(task) => Task::clone(task),
+            None => {
+                let task = self.parsed(&wish.text, &wish.source, &wish.params, &set);
+                task.map_err(|unfit| Refusal { reason: Reason::BadInput, message: one_line(&unfit) })?
+            }
+        };
+        wish.overrides.set_in(&mut task);
         let task = self.veiled(task, &set);
         let folder = self.folder(&wish.source);
         let asked = self.wanted(&task, &folder);
@@ -128,10 +170,13 @@ impl Source for Tasks {
     fn resume(&self, run: &RunId) -> Result<(Isolation, Settings), Refusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
         let own = |message: String| Refusal { reason: Reason::IoError, message };
-        let store = Store::open(&self.state_dir, &self.project).map_err(|error| own(Failure::own(error).message()))?;
+        let store = self.store().map_err(|failure| own(failure.message()))?;
         let (row, terms) = terms(&store, run)
             .map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
-        let place = Place { workspace: &self.workspace, state_dir: &self.state_dir, set: &set };
+        // A run that goes on from an earlier one works where that one has left its files.
+        let folder = PathBuf::from(&row.head.workspace);
+        let workspace = if terms.worktree.is_none() && folder.is_dir() { &folder } else { &self.workspace };
+        let place = Place { workspace, state_dir: &self.state_dir, set: &set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
         let isolation = terms.task.isolation;
@@ -156,13 +201,13 @@ impl Tasks {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
 
-    fn set(&self) -> Result<config::Settings, Failure> {
+    pub(super) fn set(&self) -> Result<config::Settings, Failure> {
         config::load(&self.environment, &self.workspace).map_err(Failure::input)
     }
 
     /// A file of the workspace, and nothing else: what leads out of it is refused.
     fn read(&self, path: &str) -> Result<(String, String), Unfit> {
-        let wrong = |message: String| Unfit { message, flaws: Vec::new() };
+        let wrong = |message: String| Unfit::of_field("path", message);
         let read = Jail::open(&self.workspace).and_then(|jail| {
             let place = jail.locate(&jail.path(path)?, Last::Follow)?;
             place.read(MAX_SOURCE as u64)
@@ -174,7 +219,21 @@ impl Tasks {
         Ok((text, source.to_owned()))
     }
 
-    fn parsed(
+    /// Lanes that a request names have to be there.
+    fn must_have_lanes(&self, overrides: &Overrides) -> Result<(), Unfit> {
+        if overrides.lanes.is_empty() {
+            return Ok(());
+        }
+        let all = self.lanes();
+        match overrides.lanes.iter().find(|lane| !all.contains(lane)) {
+            Some(lane) => {
+                Err(Unfit::of_field("lanes", format!("there is no lane `{lane}`: there are {}", all.join(", "))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn parsed(
         &self,
         text: &str,
         source: &str,
@@ -192,6 +251,7 @@ impl Tasks {
                 line: problem.place.map_or(1, |place| place.line),
                 column: problem.place.map_or(1, |place| place.column),
                 message: problem.message,
+                field: problem.about.map(|name| format!("params.{name}")),
                 hint: problem.hint,
             };
             let flaws = fault.problems.sorted().into_iter().map(flaw).collect();
@@ -256,11 +316,11 @@ fn unfit(failure: &Failure) -> Unfit {
     Unfit { message: failure.message(), flaws: Vec::new() }
 }
 
-fn refusal(failure: &Failure) -> Refusal {
+pub(super) fn refusal(failure: &Failure) -> Refusal {
     Refusal { reason: Reason::BadInput, message: failure.message() }
 }
 
-fn one_line(unfit: &Unfit) -> String {
+pub(super) fn one_line(unfit: &Unfit) -> String {
     let flaws: Vec<String> =
         unfit.flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect();
     if flaws.is_empty() { unfit.message.clone() } else { flaws.join("; ") }

@@ -5,6 +5,8 @@ mod confirmations;
 mod events;
 mod jobs;
 mod monitors;
+mod new_run;
+mod project;
 mod runs;
 mod sync;
 
@@ -22,6 +24,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
         artifacts::routes,
         jobs::routes,
         monitors::routes,
+        project::routes,
         sync::routes,
     ];
     all.into_iter().fold(Router::new(), |router, routes| router.merge(routes()))
@@ -36,6 +39,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         artifacts::operations,
         jobs::operations,
         monitors::operations,
+        project::operations,
         sync::operations,
     ];
     all.into_iter().flat_map(|operations| operations()).collect()

@@ -1,9 +1,10 @@
 //! `/v1/runs`: wishes taken in, listed, looked at, and cancelled.
 
 use super::super::House;
-use super::super::engine::{Accepted, Asked, Cancelled, EngineFault, Listing, NotTaken, TaskOf, Which};
+use super::super::engine::{Accepted, Cancelled, EngineFault, Listing, NotTaken, Which};
 use super::super::http::{Operation, Problem};
 use super::artifacts;
+use super::new_run::NewRun;
 use crate::id::RunId;
 use crate::store::StoreError;
 use axum::extract::{Path, Query, State};
@@ -11,17 +12,13 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Runs in a part of the list, where nobody says how many, and at most.
 const USUAL: u32 = 50;
 const MOST: u32 = 500;
-/// Bytes of the longest key.
-const LONGEST_KEY: usize = 200;
 
 /// What is answered here.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
@@ -39,7 +36,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
             .query("before", "Those behind: what `next` said, or the id of a run")
             .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
-            .query("q", "Only those with this text in their title")
+            .query("q", "Only those with this text in their title, task, model, id, key, reason or branch")
             .answers_any(200, "`runs`, and `next` where there are more"),
         Operation::post(
             "/v1/runs",
@@ -48,62 +45,18 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         .takes::<NewRun>()
         .answers_any(201, "The run, which waits; `Location` says where it is")
         .answers_any(200, "The run of this key, which was taken in before")
+        .refuses(404, "There is no run of the name in `again` or `after`")
         .refuses(409, "The key belongs to a run with another task")
-        .refuses(422, "The task cannot be run as it is written: `errors` says where"),
+        .refuses(
+            422,
+            "The task cannot be run as it is written: `errors` says where, and in which `field` of the request",
+        ),
         Operation::get("/v1/runs/{id}", "A run, with its story as far as it has come").answers_any(200, "The run"),
         Operation::post("/v1/runs/{id}/cancel", "Ends a run; asked again it does nothing more")
             .answers_any(200, "The run is over")
             .answers_any(202, "The run is told, and ends soon")
             .refuses(409, "Another process drives the run, or nobody does"),
     ]
-}
-
-/// A task that is to be run: either its text or its path.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NewRun {
-    /// The task's whole text, as it would stand in a file.
-    task: Option<String>,
-    /// The path of its file from the folder that is served.
-    path: Option<String>,
-    /// Values for its parameters: text, numbers, true or false.
-    #[serde(default)]
-    params: BTreeMap<String, Value>,
-    /// The same for the same wish: it becomes one run, however often it is sent. The run goes by it.
-    key: Option<String>,
-}
-
-impl NewRun {
-    fn asked(self) -> Result<Asked, Problem> {
-        let task = match (self.task, self.path) {
-            (Some(text), None) => TaskOf::Text(text),
-            (None, Some(path)) => TaskOf::Path(path),
-            _ => return Err(Problem::unprocessable("either `task` or `path` says what is to be done")),
-        };
-        let param = |(name, value): (String, Value)| match value {
-            Value::String(text) => Ok((name, text)),
-            Value::Number(number) => Ok((name, number.to_string())),
-            Value::Bool(flag) => Ok((name, flag.to_string())),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(Problem::unprocessable(format!(
-                "the parameter `{name}` is neither text nor a number, true or false"
-            ))),
-        };
-        let params = self.params.into_iter().map(param).collect::<Result<_, _>>()?;
-        let key = self.key.map(checked_key).transpose()?;
-        Ok(Asked { task, params, key })
-    }
-}
-
-fn checked_key(key: String) -> Result<String, Problem> {
-    let why = match key.as_str() {
-        "" => "is empty",
-        "last" | "last-failed" => "means the newest run: use another one",
-        key if key.contains('#') => "has a `#`, which stands before the number of a later run: leave it out",
-        key if key.len() > LONGEST_KEY => "is longer than 200 bytes",
-        key if key.chars().any(char::is_control) => "has a control character in it",
-        _ => return Ok(key),
-    };
-    Err(Problem::unprocessable(format!("the key {why}")))
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,8 +74,8 @@ impl ListQuery {
         if !(1..=MOST).contains(&limit) {
             return Err(Problem::bad_request(format!("`limit` is from 1 to {MOST}")));
         }
-        let (before, title) = (self.before, self.q.filter(|text| !text.is_empty()));
-        let listing = |which| Ok(Some(Listing { limit, before, which, title }));
+        let (before, text) = (self.before, self.q.filter(|text| !text.is_empty()));
+        let listing = |which| Ok(Some(Listing { limit, before, which, text }));
         match (self.state.as_deref().unwrap_or(""), self.outcome.as_deref().unwrap_or("")) {
             ("", "") => listing(None),
             ("queued", "") => listing(Some(Which::Queued)),
@@ -148,7 +101,9 @@ async fn list(State(house): State<Arc<House>>, Query(query): Query<ListQuery>) -
 }
 
 async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Result<Response, Problem> {
-    let Accepted { run, is_new } = house.engine.accept(new.asked()?).await?;
+    let again = earlier(&house, new.again.as_deref()).await?;
+    let after = earlier(&house, new.after.as_deref()).await?;
+    let Accepted { run, is_new } = house.engine.accept(new.asked(again, after)?).await?;
     let mut row = house.engine.row(&run).await?;
     if is_new {
         // As it was when it was taken in, however fast it has gone on since.
@@ -157,6 +112,14 @@ async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Res
     let place: [(HeaderName, String); 1] = [(header::LOCATION, format!("/v1/runs/{run}"))];
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, place, Json(row)).into_response())
+}
+
+/// The run of a name in a request.
+async fn earlier(house: &House, name: Option<&str>) -> Result<Option<RunId>, Problem> {
+    match name {
+        Some(name) => Ok(Some(house.engine.find(name).await?)),
+        None => Ok(None),
+    }
 }
 
 async fn show(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {

@@ -1,7 +1,7 @@
 //! Where wishes are taken in, cancelled and answered for. A wish is safe from a failure of the power before anybody hears that it was taken.
 
 use super::asking::Pending;
-use super::wish::{Asked, Unfit, Wish};
+use super::wish::{Asked, Choices, Unfit, Wish};
 use super::{Engine, EngineFault, POOL, beside, now_ms};
 use crate::driver::Consent;
 use crate::id::RunId;
@@ -94,6 +94,15 @@ impl Engine {
         Ok(Accepted { run, is_new: true })
     }
 
+    /// What can be chosen for a new run.
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub async fn choices(&self) -> Result<Choices, EngineFault> {
+        let source = Arc::clone(&self.shop.source);
+        beside(move || source.choices()).await
+    }
+
     /// The run of a key, where there is one: for the same wish.
     async fn known(&self, run: &RunId, wish: &Wish) -> Result<Option<Accepted>, NotTaken> {
         let Some(key) = wish.key.clone() else { return Ok(None) };
@@ -103,7 +112,8 @@ impl Engine {
         if let Some((_, payload)) = self.shop.queue.job_and_payload(&job).await.map_err(EngineFault::from)? {
             let unclear = |source| EngineFault::Unclear { run: run.clone(), source };
             let then: Wish = serde_json::from_str(&payload).map_err(unclear)?;
-            let is_same = (&then.text, &then.source, &then.params) == (&wish.text, &wish.source, &wish.params);
+            let is_same = (&then.text, &then.source, &then.params) == (&wish.text, &wish.source, &wish.params)
+                && (&then.overrides, &then.again, &then.earlier) == (&wish.overrides, &wish.again, &wish.earlier);
             return if is_same { Ok(accepted) } else { Err(taken(run.clone())) };
         }
         let wanted = key.clone();

@@ -6,7 +6,7 @@ use crate::driver::{JOURNAL_SCHEMA_VERSION, story};
 use crate::duration::milliseconds;
 use crate::id::RunId;
 use crate::queue::{BuryReason, JobId, JobRow, Queue, State};
-use crate::report::runs::{rfc3339, row as row_as_json, story_as_json};
+use crate::report::runs::{rfc3339, row as row_as_json, started_by, story_as_json};
 use crate::store::{RunRow, Store, StoreError};
 use crate::verdict::{Reason, StopCause};
 use serde_json::{Value, json};
@@ -144,12 +144,14 @@ impl Engine {
             "id": job.id,
             "short_id": job.id,
             "run_key": wish.key,
-            "parent": null,
+            "parent": wish.earlier,
             "title": wish.title,
             "source": wish.source,
             "task_digest": wish.task_digest,
             "workspace": self.shop.project.display().to_string(),
-            "models": [],
+            "models": wish.overrides.models,
+            "branch": null,
+            "started_by": started_by(wish.earlier.as_ref().map(RunId::as_str), wish.key.as_deref()),
             "fledge": env!("CARGO_PKG_VERSION"),
             "journal_version": JOURNAL_SCHEMA_VERSION,
             "started_at": rfc3339(wish.at_ms),

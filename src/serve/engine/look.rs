@@ -30,8 +30,8 @@ pub struct Listing {
     pub before: Option<String>,
     /// Only those that are so.
     pub which: Option<Which>,
-    /// Only those with this text in their title.
-    pub title: Option<String>,
+    /// Only those with this text in their title, task, model, id, key, reason or branch.
+    pub text: Option<String>,
 }
 
 /// A part of the list.
@@ -142,7 +142,7 @@ impl Engine {
             Some(Which::Ended | Which::Failed) => &[State::Dead, State::Cancelled],
             Some(Which::Running | Which::Interrupted | Which::Lost | Which::Verified) => return Ok(Vec::new()),
         };
-        let wanted = listing.title.as_ref().map(|title| title.to_ascii_lowercase());
+        let wanted = listing.text.as_ref().map(|text| text.to_ascii_lowercase());
         let mut found: Vec<Listed> = Vec::new();
         let mut before = place.wish;
         while found.len() <= listing.limit as usize {
@@ -152,8 +152,12 @@ impl Engine {
             let page: Vec<(JobRow, Wish)> =
                 page.into_iter().filter_map(|(job, wish)| Some((job, serde_json::from_str(&wish).ok()?))).collect();
             let page = self.unbegun(page).await?;
-            let fits = |(_, wish): &(JobRow, Wish)| {
-                wanted.as_ref().is_none_or(|wanted| wish.title.to_ascii_lowercase().contains(wanted.as_str()))
+            let fits = |(job, wish): &(JobRow, Wish)| {
+                let texts = [&wish.title, &wish.source, job.id.as_str(), wish.key.as_deref().unwrap_or_default()];
+                let mut texts = texts.into_iter().chain(wish.overrides.models.iter().map(String::as_str));
+                wanted
+                    .as_ref()
+                    .is_none_or(|wanted| texts.any(|text| text.to_ascii_lowercase().contains(wanted.as_str())))
             };
             found.extend(page.into_iter().filter(fits).map(|(job, wish)| Listed::Wish {
                 place: job.place,
@@ -195,8 +199,8 @@ impl Engine {
             Some(Which::Verified) => Some(Only::Verified),
             Some(Which::Failed) => Some(Only::Failed),
         };
-        let (before, title) = (place.run.clone(), listing.title.clone());
-        let filter = Filter { limit: listing.limit + 1, before, only, title, now_ms: now_ms() };
+        let (before, text) = (place.run.clone(), listing.text.clone());
+        let filter = Filter { limit: listing.limit + 1, before, only, text, now_ms: now_ms() };
         self.shop
             .stored(move |store| {
                 let listed = |row: RunRow| {

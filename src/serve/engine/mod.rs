@@ -30,7 +30,7 @@ pub use follow::{Follower, Message};
 pub(in crate::serve) use left::LARGEST;
 pub use log::{Cursor, NoCursor, Told};
 pub use look::{Listing, Page, Which};
-pub use wish::{Asked, Flaw, Refusal, Source, TaskOf, Unfit, Wish};
+pub use wish::{Asked, Choices, Flaw, Overrides, ParamChoice, Refusal, Source, TaskChoice, TaskOf, Unfit, Wish};
 
 use super::bell::Bell;
 use crate::id::RunId;

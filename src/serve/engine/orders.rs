@@ -1,6 +1,6 @@
 //! Runs that the scheduler wants: wishes like all others, with keys that say for which moment each is.
 
-use super::{Asked, Engine, NotTaken, TaskOf};
+use super::{Asked, Engine, NotTaken, Overrides, TaskOf};
 use crate::id::RunId;
 use crate::scheduler::{JobError, Order, Submit, TaskEnd};
 use futures_util::FutureExt;
@@ -18,7 +18,8 @@ const POLL: Duration = Duration::from_secs(1);
 impl Submit for Engine {
     fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
         let Order { path, key } = order;
-        let asked = Asked { task: TaskOf::Path(path), params: BTreeMap::new(), key: Some(key) };
+        let (params, overrides) = (BTreeMap::new(), Overrides::default());
+        let asked = Asked { task: TaskOf::Path(path), params, overrides, key: Some(key) };
         async move {
             match self.accept(asked).await {
                 Ok(accepted) => Ok(accepted.run),

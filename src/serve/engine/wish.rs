@@ -2,8 +2,9 @@
 
 use crate::driver::Settings;
 use crate::id::RunId;
-use crate::task::{Isolation, Task};
+use crate::task::{GateChoice, Isolation, Task};
 use crate::verdict::Reason;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +16,42 @@ pub struct Asked {
     pub task: TaskOf,
     /// Values for its parameters.
     pub params: BTreeMap<String, String>,
+    /// What holds in place of what the task says.
+    pub overrides: Overrides,
     /// The same for the same wish, so that it can be said twice and is done once.
     pub key: Option<String>,
+}
+
+/// What a request sets in place of what the task says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// The models, in order of preference; empty: those of the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    /// The lanes of the gate; empty: those of the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<String>,
+    /// The most that the run may cost, in millionths of a US dollar; the smaller bound holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+}
+
+impl Overrides {
+    /// Returns true if nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Sets them in a task.
+    pub fn set_in(&self, task: &mut Task) {
+        if !self.models.is_empty() {
+            task.models.clone_from(&self.models);
+        }
+        if !self.lanes.is_empty() {
+            task.gate = GateChoice::Lanes(self.lanes.clone());
+        }
+        task.budget.usd_micros = self.usd_micros.into_iter().chain(task.budget.usd_micros).min();
+    }
 }
 
 /// Where a task is from.
@@ -26,10 +61,14 @@ pub enum TaskOf {
     Text(String),
     /// A file of the workspace, by its path from there.
     Path(String),
+    /// The task of an earlier run, as that run had it.
+    Again(RunId),
+    /// A text that goes on from the conversation of a run that is over.
+    After(RunId, String),
 }
 
 /// A wish that was found to be sound, as it waits for its turn: all that a run is made of later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
     /// The task's text, as it was when it was asked for.
     pub text: String,
@@ -37,6 +76,15 @@ pub struct Wish {
     pub source: String,
     /// Values for its parameters.
     pub params: BTreeMap<String, String>,
+    /// What holds in place of what the task says.
+    #[serde(default, skip_serializing_if = "Overrides::is_empty")]
+    pub overrides: Overrides,
+    /// The task of an earlier run, in place of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Box<Task>>,
+    /// The run that is over and whose conversation this one goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<RunId>,
     /// The name that was given to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -69,6 +117,17 @@ pub struct Flaw {
     pub message: String,
     /// What to do.
     pub hint: Option<String>,
+    /// What of the request it is about, where that is not the text: `path`, `params.NAME`, `models`, `lanes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+impl Unfit {
+    /// A part of a request that is wrong as a whole.
+    pub fn of_field(field: &str, message: String) -> Self {
+        let flaw = Flaw { line: 1, column: 1, message: message.clone(), hint: None, field: Some(field.into()) };
+        Self { message, flaws: vec![flaw] }
+    }
 }
 
 /// A run that cannot be begun, or not be gone on with.
@@ -79,6 +138,47 @@ pub struct Refusal {
     pub reason: Reason,
     /// Why, in one line.
     pub message: String,
+}
+
+/// What can be chosen for a new run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Choices {
+    /// The models of the configuration, and the one that is used where a task names none.
+    pub models: Vec<String>,
+    /// The model that is used where a task names none.
+    pub default_model: Option<String>,
+    /// The lanes.
+    pub lanes: Vec<String>,
+    /// The tasks in the folder `tasks`, by their paths.
+    pub tasks: Vec<TaskChoice>,
+}
+
+/// A task of the workspace that can be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TaskChoice {
+    /// Its file, from the workspace.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// The parameters that it declares.
+    pub params: Vec<ParamChoice>,
+    /// What is wrong with it, where it cannot be run.
+    pub fault: Option<String>,
+}
+
+/// A parameter that a task declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ParamChoice {
+    /// Its name.
+    pub name: String,
+    /// Whether a value must be given.
+    pub required: bool,
+    /// The value where none is given.
+    pub default: Option<String>,
+    /// The only values; empty: any.
+    pub choices: Vec<String>,
+    /// What it is for.
+    pub description: Option<String>,
 }
 
 /// Who makes tasks of wishes. Each of these may block, and is called where that harms nobody.
@@ -94,6 +194,9 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// When it cannot be begun.
     fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal>;
+
+    /// What can be chosen for a new run.
+    fn choices(&self) -> Choices;
 
     /// The search path in which git is found.
     fn search_path(&self) -> String;

@@ -9,6 +9,7 @@ mod crowd;
 mod jobs;
 mod killed;
 mod lists;
+mod requests;
 mod runs;
 mod site;
 mod streams;

@@ -1,0 +1,67 @@
+//! What a form for a new run offers: the models of the configuration, the lanes, and the files of tasks with their parameters.
+
+use super::source::{Tasks, one_line};
+use crate::config::{Settings, auto_name};
+use crate::gate;
+use crate::limits::MAX_SOURCE;
+use crate::scheduler::FOLDER;
+use crate::serve::engine::{Choices, ParamChoice, TaskChoice};
+use crate::store::read_text;
+use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
+use std::path::Path;
+use walkdir::WalkDir;
+
+/// How deep the folder of tasks is read, and how many files are offered.
+const DEEP: usize = 8;
+const MOST: usize = 500;
+
+impl Tasks {
+    /// All that can be chosen. What cannot be read is left out, and a task that is wrong says so.
+    pub(super) fn offered(&self) -> Choices {
+        let set = self.set().unwrap_or_default();
+        let default_model = auto_name(&set, Tier::Code, &self.environment).ok().map(str::to_owned);
+        let mut models: Vec<String> = set.models.keys().cloned().collect();
+        models.extend(default_model.clone().filter(|name| !set.models.contains_key(name)));
+        Choices { models, default_model, lanes: self.lanes(), tasks: self.files(&set) }
+    }
+
+    /// The names of the lanes that can be read.
+    pub(super) fn lanes(&self) -> Vec<String> {
+        let path = self.environment.get("PATH").unwrap_or_default();
+        let listed = gate::list(&self.workspace, path);
+        listed.map(|listed| listed.lanes.into_iter().map(|lane| lane.name).collect()).unwrap_or_default()
+    }
+
+    fn files(&self, set: &Settings) -> Vec<TaskChoice> {
+        let folder = self.workspace.join(FOLDER);
+        let files = WalkDir::new(&folder).max_depth(DEEP).sort_by_file_name().into_iter().flatten();
+        let files = files
+            .filter(|entry| entry.file_type().is_file() && entry.path().extension().is_some_and(|end| end == "md"));
+        files.take(MOST).filter_map(|entry| self.file(entry.path(), &folder, set)).collect()
+    }
+
+    fn file(&self, file: &Path, folder: &Path, set: &Settings) -> Option<TaskChoice> {
+        let path = format!("{FOLDER}/{}", file.strip_prefix(folder).ok()?.to_str()?);
+        let text = read_text(file, MAX_SOURCE).ok().flatten()?;
+        let (params, fault) = match declared_params(&text, &path) {
+            Ok(params) => (params, None),
+            Err(fault) => (Vec::new(), Some(fault.to_string())),
+        };
+        let values: ParamValues = params.iter().map(|spec| (spec.name.clone(), sample(spec))).collect();
+        let (title, fault) = match self.parsed(&text, &path, &values, set) {
+            Ok(task) => (task.title, fault),
+            Err(unfit) => (path.clone(), fault.or_else(|| Some(one_line(&unfit)))),
+        };
+        Some(TaskChoice { path, title, params: params.into_iter().map(choice).collect(), fault })
+    }
+}
+
+/// A value that a parameter takes; in a title its name is read where it has none.
+fn sample(spec: &ParamSpec) -> String {
+    spec.default.clone().or_else(|| spec.choices.first().cloned()).unwrap_or_else(|| format!("{{{}}}", spec.name))
+}
+
+fn choice(spec: ParamSpec) -> ParamChoice {
+    let ParamSpec { name, required, default, choices, description } = spec;
+    ParamChoice { name, required, default, choices, description }
+}

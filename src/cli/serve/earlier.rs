@@ -1,0 +1,66 @@
+//! Runs that are made of earlier ones: the task of one again, or a text that goes on from its conversation.
+
+use super::super::connect::again;
+use super::super::failure::Failure;
+use super::super::runs::{Place, resumed_settings, task_after};
+use super::source::{Tasks, refusal};
+use crate::config;
+use crate::driver::{Settings, Terms, earlier, terms};
+use crate::id::RunId;
+use crate::serve::engine::{Overrides, Refusal, Unfit};
+use crate::store::Store;
+use crate::task::{Isolation, Task};
+use std::path::{Path, PathBuf};
+
+impl Tasks {
+    /// The task of an earlier run, in a worktree for itself. What bound that task to its batch is left out.
+    pub(super) fn task_again(&self, run: &RunId, overrides: &Overrides) -> Result<Task, Unfit> {
+        let store = self.store().map_err(|failure| wrong(failure.message()))?;
+        let (_, Terms { task, .. }) = terms(&store, run).map_err(|fault| wrong(Failure::own(fault).message()))?;
+        let (needs, candidates, isolation) = (Vec::new(), None, Isolation::Worktree);
+        let mut task = Task { needs, candidates, isolation, ..task };
+        overrides.set_in(&mut task);
+        Ok(task)
+    }
+
+    /// A task that goes on from an earlier run.
+    pub(super) fn task_after(&self, run: &RunId, text: &str) -> Result<Task, Unfit> {
+        if text.trim().is_empty() {
+            return Err(Unfit::of_field("task", "there is nothing to do: say what".into()));
+        }
+        let store = self.store().map_err(|failure| wrong(failure.message()))?;
+        let found = earlier(&store, run).map_err(|fault| wrong(Failure::own(fault).message()));
+        let (row, terms, _) = found?;
+        Ok(task_after(text.to_owned(), (&store, &row), &terms, Path::new(&row.head.workspace).is_dir()))
+    }
+
+    /// What that task is worked on with: all that the earlier run had, and its conversation.
+    pub(super) fn begin_after(
+        &self,
+        run: &RunId,
+        text: &str,
+        set: &config::Settings,
+    ) -> Result<(Task, Settings), Refusal> {
+        let store = self.store().map_err(|failure| refusal(&failure))?;
+        let found = earlier(&store, run);
+        let (row, terms, before) =
+            found.map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
+        let folder = PathBuf::from(&row.head.workspace).canonicalize().ok().filter(|folder| folder.is_dir());
+        let task = task_after(text.to_owned(), (&store, &row), &terms, folder.is_some());
+        let workspace = folder.unwrap_or_else(|| self.workspace.clone());
+        let place = Place { workspace: &workspace, state_dir: &self.state_dir, set };
+        let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
+        let connected = connected.map_err(|failure| refusal(&failure))?;
+        let terms = Terms { reports: Vec::new(), patch: None, earlier: Some(before), ..terms };
+        Ok((task, resumed_settings(&place, &self.environment, connected, terms)))
+    }
+
+    pub(super) fn store(&self) -> Result<Store, Failure> {
+        Store::open(&self.state_dir, &self.project).map_err(Failure::own)
+    }
+}
+
+/// What makes a run unfit to be the beginning of another one.
+fn wrong(message: String) -> Unfit {
+    Unfit { message, flaws: Vec::new() }
+}
