@@ -211,7 +211,9 @@ impl Browser {
             "[...document.querySelectorAll({selector})].find((e) => e.innerText.includes({text}) && e.checkVisibility())"
         );
         self.until(&find);
-        let element = self.js(&format!("return {find}"));
+        // Clear of the header, which stays at the top.
+        let element =
+            self.js(&format!("const found = {find}; found.scrollIntoView({{ block: 'center' }}); return found"));
         let id = element.as_object().and_then(|element| element.values().next()).and_then(Value::as_str).unwrap();
         self.ask("POST", &format!("/element/{id}/click"), &json!({}));
     }

@@ -5,6 +5,7 @@
 //! view left there, at two widths, in light and in dark.
 
 mod browser;
+mod entering;
 mod forms;
 mod hostile;
 mod keys;

@@ -18,6 +18,8 @@ pub(crate) struct Place {
     folder: TempDir,
     model: Model,
     server: Option<Serving>,
+    /// The link that the browser has come by.
+    link: String,
     address: SocketAddr,
 }
 
@@ -34,9 +36,11 @@ impl Place {
         [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-qm", "first"]]
             .iter()
             .for_each(|args| drop(git(&project, args)));
-        let mut place = Self { folder, model, server: None, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let mut place =
+            Self { folder, model, server: None, link: String::new(), address: SocketAddr::from(([127, 0, 0, 1], 0)) };
         let link = place.serve();
         browser.go(&link);
+        place.link = link;
         browser.until("document.getElementById('connection').dataset.state === 'live'");
         Some((place, browser))
     }
@@ -51,6 +55,11 @@ impl Place {
         let link = format!("http://{}/enter?code={}", server.address, server.code);
         self.server = Some(server);
         link
+    }
+
+    /// The link that the browser has come by: it lets nobody in any more.
+    pub(crate) fn used_link(&self) -> String {
+        self.link.clone()
     }
 
     /// Kills the server.
@@ -84,7 +93,9 @@ impl Place {
 
     /// A file of the project.
     pub(crate) fn file(&self, path: impl AsRef<Path>, text: &str) {
-        fs::write(self.project().join(path), text).unwrap();
+        let file = self.project().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
     }
 
     /// An address of the page.

@@ -3,6 +3,7 @@
 use crate::server::page::Place;
 use crate::support::{Model, say, write};
 use rusqlite::Connection;
+use serde_json::json;
 
 /// Runs beside the one that has run.
 const MANY: u32 = 10_000;
@@ -34,6 +35,41 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
     browser.go(&place.page("#/runs?state=failed"));
     browser.until_text("main", "No run is like that.");
     assert_eq!(browser.js("return document.querySelector('[name=state]').value"), "failed");
+    browser.must_be_silent();
+}
+
+#[test]
+fn runs_have_their_facts_in_columns_are_found_by_each_and_those_of_a_batch_are_together() {
+    long_test!();
+    let Some((place, browser)) = Place::open(working()) else { return };
+    browser.until_text("main", "No run yet.");
+    place.file("tasks/one.md", "# Make the first file\n");
+    place.file("tasks/two.md", "# Make the second file\n");
+    let ended = place.fledge(&["run", "tasks/one.md", "tasks/two.md", "--jobs", "1"]).output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+    place.api("POST", "/v1/runs", &json!({ "task": "# Make another one", "key": "page-0123" }));
+    browser.until_text(".runs > li:nth-child(1)", "verified");
+    browser.until("document.querySelectorAll('.runs > li').length === 4");
+    browser.until_text(".runs > li:nth-child(1) .title", "Make another one");
+    browser.until_text(".runs > li:nth-child(1) .by", "this page");
+    browser.until_text(".runs > li:nth-child(1) .branch", "fledge/make-another-one");
+    browser.until_text(".runs > li:nth-child(1) .attempts", "1");
+    browser.until_text(".batch summary", "2 runs · ✓ 2 verified");
+    browser.until_text(".batch .runs > li:nth-child(1)", "Make the second file");
+    browser.until_text(".batch .runs > li:nth-child(2) .task", "tasks/one.md");
+    let model = browser.text(".batch .runs > li:nth-child(1) .model");
+    assert!(!model.is_empty());
+    let headings = browser.text(".columns");
+    for heading in ["Run", "State", "Task", "Model", "Branch", "Started by", "Attempts", "Began", "Cost"] {
+        assert!(headings.contains(heading), "{heading}: {headings}");
+    }
+    for (searched, count) in [("tasks/one", 1), ("make-another-one-", 1), ("page-0123", 1), (model.as_str(), 3)] {
+        browser.js(&format!(
+            "const q = document.querySelector('[name=q]'); q.value = '{searched}'; q.dispatchEvent(new Event('input'))"
+        ));
+        browser.until(&format!("new URLSearchParams(location.hash.split('?')[1]).get('q') === '{searched}'"));
+        browser.until(&format!("document.querySelectorAll('.runs li[data-id]').length === {count}"));
+    }
     browser.must_be_silent();
 }
 
@@ -71,7 +107,7 @@ fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_
     browser.click(".runs a", "Make the file");
     browser.until("document.querySelector('.end')");
     assert_eq!(browser.js("return location.hash"), format!("#/runs/{id}"));
-    assert_eq!(browser.js("return document.title"), "Make the file `done` · fledge");
+    assert_eq!(browser.js("return document.title"), "Make the file `done` · project · fledge");
     assert_eq!(browser.js("return document.activeElement.tagName"), "H1");
     let story = browser.text(".story");
     for part in [

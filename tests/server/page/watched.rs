@@ -47,6 +47,12 @@ fn jobs_are_listed_with_their_next_time_and_run_when_they_are_asked_to() {
     browser.click(".top a", "Jobs");
     let card = "[...document.querySelectorAll('.card')].find((card) => card.querySelector('h2').innerText === 'journal-pruning')";
     browser.until(&format!("{card}?.innerText.includes('every')"));
+    browser.until(&format!("{card}.closest('.system') !== null"));
+    browser.until_text(".system summary", "System");
+    browser.until_text("main", "No task has a schedule.");
+    place.file("tasks/nightly.md", "---\nschedule: \"0 3 * * *\"\n---\n# Make the file\n");
+    browser.until("[...document.querySelectorAll('main > .cards > .card h2')].some((h) => h.innerText === 'nightly')");
+    browser.until("!document.querySelector('main').innerText.includes('No task has a schedule.')");
     browser.js(&format!("{card}.querySelector('button').click()"));
     browser.until(&format!("{card}.innerText.includes('✓ ok')"));
     browser.js(&format!("{card}.querySelector('details').open = true"));

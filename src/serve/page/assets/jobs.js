@@ -9,21 +9,22 @@ import { away, clock, took, zoned } from "./words.js";
 /** The page of the jobs. */
 export function jobs(main) {
   entitle("Jobs");
-  const list = el("ul.cards");
+  const [list, own] = [el("ul.cards"), el("ul.cards")];
   const fault = el("p.bad", { role: "alert", hidden: true });
   show(
     main,
     el("h1", { tabindex: "-1" }, "Jobs"),
-    el("p.faint", {}, "What the server does by itself: tasks of the workspace that have a schedule, and its own housekeeping."),
+    el("p.faint", {}, "Tasks of the project that have a schedule. The server runs each when it is due."),
     fault,
     list,
+    el("details.system", { open: true }, el("summary", {}, "System"), el("p.faint", {}, "fledge's own housekeeping."), own),
   );
   const cards = new Map();
   const load = throttled(async () => {
     try {
       const found = await get("/v1/jobs");
       fault.hidden = true;
-      put(list, cards, found.jobs, load);
+      put([list, own], cards, found.jobs, load);
     } catch (error) {
       show(fault, error.message);
       fault.hidden = false;
@@ -38,20 +39,21 @@ export function jobs(main) {
   };
 }
 
-function put(list, cards, found, load) {
+function put([list, own], cards, found, load) {
   const names = new Set(found.map(({ name }) => name));
   for (const [name, card] of cards) {
     if (names.has(name)) continue;
     card.element.remove();
     cards.delete(name);
   }
-  if (!found.length) return show(list, el("li.faint", {}, "There are none."));
-  if (!cards.size) list.replaceChildren();
+  const hasTasks = found.some(({ kind }) => kind === "task");
+  if (!hasTasks) show(list, el("li.faint", {}, "No task has a schedule. ", el("code", {}, "schedule: \"0 3 * * *\""), " in its front matter gives it one."));
+  else list.querySelector(":scope > .faint")?.remove();
   for (const job of found) {
     if (!cards.has(job.name)) {
       const card = new Card(job.name, load);
       cards.set(job.name, card);
-      list.append(card.element);
+      (job.kind === "task" ? list : own).append(card.element);
     }
     cards.get(job.name).put(job);
   }
@@ -71,14 +73,13 @@ class Card {
     this.element = el("li.card", {}, el("div.line", {}, el("h2", {}, name), this.button), this.facts, this.last, this.fault, past);
   }
 
-  put({ kind, schedule, zone, next_at, last, state, monitor, fault }) {
+  put({ schedule, zone, next_at, last, state, monitor, fault }) {
     const [shape, tone] = STATES[state] ?? STATES.idle;
     this.button.disabled = state !== "idle";
     if (this.facts.contains(document.activeElement) || this.last.contains(document.activeElement)) return; // it is used just now
     show(
       this.facts,
       el("span", { class: tone }, `${shape} ${state}`),
-      ` · ${kind === "task" ? "a task" : "built in"}`,
       schedule ? [" · ", el("code", {}, schedule), zoned(schedule, zone)] : "",
       next_at ? [" · next ", el("time", { datetime: next_at, title: clock(next_at) }, away(next_at))] : "",
       monitor ? [" · ", el("a", { href: `#/monitors/${encodeURIComponent(monitor)}` }, "monitor")] : "",

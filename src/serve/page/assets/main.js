@@ -8,7 +8,8 @@ import { jobs } from "./jobs.js";
 import { monitors } from "./monitors.js";
 import { run } from "./run.js";
 import { runs } from "./runs.js";
-import { entitle, waiting, watch } from "./waiting.js";
+import { load } from "./project.js";
+import { entitle, mark, waiting, watch } from "./waiting.js";
 
 const main = document.getElementById("main");
 let leave = null;
@@ -58,6 +59,6 @@ document.getElementById("leave").addEventListener("click", async () => {
   location.assign("/"); // which says how to get in again
 });
 window.addEventListener("hashchange", route);
-route();
 watch();
 bell.begin();
+load(mark).finally(() => route());

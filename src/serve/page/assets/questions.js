@@ -65,7 +65,7 @@ export class Questions {
       el(
         "p.asked",
         {},
-        el("span.shape.warn", { "aria-hidden": "true" }, "?"),
+        el("span.shape.wait", { "aria-hidden": "true" }, "?"),
         of ? `Sub-agent ${of} asks: may ` : "May ",
         el("code", {}, tool),
         " run? ",

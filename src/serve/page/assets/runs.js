@@ -1,10 +1,10 @@
-// The list of runs: searched, filtered, kept up to date in place. Rows stand apart in layout, so that thousands of them cost no more than
-// those in sight.
+// The list of runs: searched, filtered, kept up to date in place, the runs of a batch together. Rows stand apart in layout, so that
+// thousands of them cost no more than those in sight.
 
 import { get, query } from "./api.js";
 import { listen } from "./bell.js";
-import { el, say, show, throttled } from "./dom.js";
-import { away, clock, many, money, standing, took } from "./words.js";
+import { el, show, throttled } from "./dom.js";
+import { Batch, headings, Row } from "./row.js";
 import { entitle } from "./waiting.js";
 
 const FIRST = 50;
@@ -51,6 +51,7 @@ class List {
   constructor(given) {
     this.filter = { state: given.get("state") ?? "", q: given.get("q") ?? "" };
     this.rows = new Map();
+    this.batches = new Map();
     this.before = null;
     this.busy = false;
     this.abort = new AbortController();
@@ -65,6 +66,7 @@ class List {
       el("h1", { tabindex: "-1" }, "Runs"),
       this.form(),
       this.fault,
+      headings(),
       this.list,
       this.empty,
       el("p.more", {}, this.next),
@@ -77,7 +79,7 @@ class List {
       { name: "state" },
       STATES.map(([value, word]) => el("option", { value, selected: value === this.filter.state }, word)),
     );
-    const search = el("input", { type: "search", name: "q", placeholder: "Title…", value: this.filter.q, autocomplete: "off" });
+    const search = el("input", { type: "search", name: "q", placeholder: "Title, task, model, branch, id…", value: this.filter.q, autocomplete: "off" });
     const change = throttled(() => {
       this.filter = { state: state.value, q: search.value.trim() };
       history.replaceState(null, "", query("#/runs", this.filter));
@@ -106,6 +108,7 @@ class List {
     const found = await this.ask(FIRST, null);
     if (!found) return;
     this.rows.clear();
+    this.batches.clear();
     this.list.replaceChildren();
     this.append(found);
     performance.mark("runs are there");
@@ -127,33 +130,27 @@ class List {
     const found = await this.ask(FIRST, null);
     if (!found) return;
     if (this.rows.size === 0 && found.runs.length > 0) this.empty.hidden = true;
-    let place = this.list.firstChild;
     for (const run of found.runs) {
       const known = this.rows.get(run.id);
-      if (known) {
-        known.put(run);
-        if (known.element === place) place = place.nextSibling;
-        continue;
-      }
-      const row = this.row(run);
-      this.list.insertBefore(row.element, place);
+      if (known) known.put(run);
+      else this.add(run);
     }
-    if (this.filter.state) this.leave(new Set(found.runs.map(({ id }) => id)), found.next);
+    if (this.filter.state) this.leave(new Set(found.runs.map(({ id }) => id)), found);
+    this.batches.forEach((batch) => batch.sum());
   }
 
   /** Takes out of a filtered list what is no more like that, as far as the newest runs say. */
-  leave(ids, next) {
-    let isFurther = false;
-    for (const element of [...this.list.children]) {
-      const { id } = element.dataset;
-      if (isFurther && next !== null) return;
-      if (ids.has(id)) {
-        ids.delete(id);
-        isFurther = ids.size === 0;
-        continue;
-      }
-      element.remove();
+  leave(ids, { runs: found, next }) {
+    const oldest = next === null ? "" : (found.at(-1)?.started_at ?? "");
+    for (const [id, row] of this.rows) {
+      if (ids.has(id) || row.run.started_at < oldest) continue;
+      row.element.remove();
       this.rows.delete(id);
+      for (const [name, batch] of this.batches) {
+        if (!batch.rows.delete(row) || batch.rows.size) continue;
+        batch.element.remove();
+        this.batches.delete(name);
+      }
     }
   }
 
@@ -172,55 +169,33 @@ class List {
   }
 
   append({ runs: found, next }) {
-    const fresh = document.createDocumentFragment();
-    for (const run of found) if (!this.rows.has(run.id)) fresh.append(this.row(run).element);
-    this.list.append(fresh);
+    for (const run of found) if (!this.rows.has(run.id)) this.add(run);
+    this.batches.forEach((batch) => batch.sum());
     this.before = next ?? null;
     this.next.hidden = this.before === null;
     this.appended?.();
   }
 
-  row(run) {
+  /** Puts a run where it belongs by its time: into the list, or among the runs of its batch. */
+  add(run) {
     const row = new Row(run);
     this.rows.set(run.id, row);
-    return row;
+    if (run.started_by?.kind !== "batch") return insert(this.list, row.element);
+    const { name } = run.started_by;
+    if (!this.batches.has(name)) {
+      const batch = new Batch(name, run.started_at);
+      this.batches.set(name, batch);
+      insert(this.list, batch.element);
+    }
+    const batch = this.batches.get(name);
+    batch.rows.add(row);
+    insert(batch.list, row.element);
   }
 }
 
-class Row {
-  constructor(run) {
-    this.shape = el("span.shape", { "aria-hidden": "true" });
-    this.title = el("span.title");
-    this.word = el("span.word");
-    this.time = el("time.age");
-    this.cost = el("span.cost.number");
-    this.element = el(
-      "li",
-      { "data-id": run.id },
-      el("a", { href: `#/runs/${run.id}` }, this.shape, this.title, this.word, this.time, this.cost),
-    );
-    this.put(run);
-  }
-
-  put(run) {
-    this.run = run;
-    const { shape, word, tone } = standing(run);
-    this.shape.className = `shape ${tone}`;
-    this.word.className = `word ${tone}`;
-    say(this.shape, shape);
-    say(this.title, run.title || run.id);
-    const doing =
-      run.pending > 0 ? many(run.pending, "question") : run.state === "running" ? run.doing : run.machine ? `on ${run.machine}` : "";
-    say(this.word, doing ? `${word} · ${doing}` : word);
-    say(this.cost, money(run.outcome?.cost_micros));
-    this.time.dateTime = run.started_at ?? "";
-    this.age();
-  }
-
-  age() {
-    const { started_at, outcome } = this.run;
-    const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(started_at) : null;
-    say(this.time, [away(started_at), lasted === null ? "" : took(Math.max(lasted, 0))].filter(Boolean).join(" · "));
-    if (!this.time.title) this.time.title = clock(started_at);
-  }
+/** Inserts an element behind those that are not older. Most are the oldest, so it is looked for from the end. */
+function insert(list, element) {
+  let before = null;
+  for (let at = list.lastElementChild; at && at.dataset.at < element.dataset.at; at = at.previousElementSibling) before = at;
+  list.insertBefore(element, before);
 }

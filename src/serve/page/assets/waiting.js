@@ -3,21 +3,24 @@
 import { get, query } from "./api.js";
 import { el, harmless, say, show, throttled } from "./dom.js";
 import { listen } from "./bell.js";
+import { project } from "./project.js";
 import { Questions } from "./questions.js";
 
 const MOST = 200;
 let open = [];
-let title = "fledge";
+let title = "";
 
-/** Names the page; the number of open questions stands before the name. */
+/** Names the page, with the project behind its name; the number of open questions stands before the name. */
 export function entitle(name) {
-  title = `${harmless(name)} · fledge`;
+  title = name;
   mark();
 }
 
-function mark() {
+/** Shows the name and the number as they are now. */
+export function mark() {
+  const name = [title, project.name, "fledge"].filter(Boolean).map(harmless).join(" · ");
   const count = open.reduce((sum, run) => sum + run.pending, 0);
-  const wanted = count ? `(${count}) ${title}` : title;
+  const wanted = count ? `(${count}) ${name}` : name;
   if (document.title !== wanted) document.title = wanted;
   const badge = document.getElementById("waiting");
   badge.hidden = count === 0;

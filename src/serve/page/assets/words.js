@@ -74,7 +74,7 @@ export function many(number, one, more = `${one}s`) {
 /** How a run stands: a shape, a word and a tone, which say the same. */
 export function standing(run) {
   const outcome = run.outcome;
-  if (run.pending > 0) return { shape: "?", word: "waits for you", tone: "warn" };
+  if (run.pending > 0) return { shape: "?", word: "waits for you", tone: "wait" };
   if (run.state === "queued") return { shape: "◌", word: "queued", tone: "faint" };
   if (run.state === "running") return { shape: "▶", word: "running", tone: "busy" };
   if (run.state === "lost") return { shape: "?", word: `lost: ${run.machine} is silent`, tone: "warn" };
