@@ -25,9 +25,9 @@ macro_rules! assets {
 }
 
 const INDEX: &str = include_str!("assets/index.html");
-static ASSETS: [Asset; 25] = assets![
-    "api.js" "begin.js" "bell.js" "blocks.js" "chart.js" "diff.js" "dom.js" "fold.js" "icon.svg" "jobs.js" "main.js"
-    "monitors.js" "page.css" "parts.css" "project.js" "questions.js" "row.js" "run.js" "runs.js" "scenes.js"
+static ASSETS: [Asset; 26] = assets![
+    "api.js" "begin.js" "bell.js" "blocks.js" "chart.js" "diff.js" "dom.js" "fields.js" "fold.js" "icon.svg" "jobs.js"
+    "main.js" "monitors.js" "page.css" "parts.css" "project.js" "questions.js" "row.js" "run.js" "runs.js" "scenes.js"
     "story.css" "story.js" "stream.js" "waiting.js" "words.js"
 ];
 

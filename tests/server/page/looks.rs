@@ -86,7 +86,7 @@ fn every_view_fits_a_phone_and_can_be_read_in_light_and_dark() {
         }
     }
     for (view, shown) in
-        [("#/waiting", "echo ask"), ("#/jobs", "Jobs"), ("#/monitors", "certificates"), ("#/new", "Parameters")]
+        [("#/waiting", "echo ask"), ("#/jobs", "Jobs"), ("#/monitors", "certificates"), ("#/new", "Budget")]
     {
         browser.go(&place.page(view));
         browser.until_text("main", shown);

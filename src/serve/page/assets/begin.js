@@ -1,104 +1,176 @@
-// The form that begins a run: a task's text, or the path of one in the workspace.
+// The form that begins a run: a task of the project or a text, its parameters, and the model, lane and budget in place of the task's.
 
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { announce, el, show } from "./dom.js";
+import { Field, menu, parameter } from "./fields.js";
 import { entitle } from "./waiting.js";
 
-const EXAMPLE =
-  "---\nmodel: anthropic/claude-sonnet-4-5\n---\n# Mend the failing test\n\nThe test `adds` in tests/sum.rs fails. Find out why, and mend the code.\n";
+const EXAMPLE = "# Fix the failing test\n\nThe test `adds` in tests/sum.rs fails. Find out why, and fix the code.\n";
+const WRITE = "";
+const FILE = "?";
+const OTHER = "?";
+const AMOUNTS = ["0.50", "1.00", "2.00", "5.00", "10.00", "25.00"];
 
-/** The page of the form. */
-export function begin(main) {
+/** The page of the form; `given` may name the task of the project that is chosen first. */
+export function begin(main, given) {
   entitle("New run");
-  const key = word(); // sent again with the same task, it is the same run
-  const text = el("textarea", { name: "task", rows: "14", spellcheck: "false", placeholder: EXAMPLE, "aria-describedby": "about-task" });
-  const file = el("input.wide", { type: "text", name: "path", placeholder: "tasks/mend.md", autocomplete: "off", spellcheck: "false" });
-  const params = el("textarea", {
-    name: "params",
-    rows: "3",
-    spellcheck: "false",
-    placeholder: "name=value",
-    "aria-describedby": "about-params",
-  });
-  const faults = el("div.faults", { role: "alert" });
-  const send = el("button.primary", { type: "submit" }, "Begin");
-  const form = el(
-    "form.begin",
-    {},
-    el(
-      "fieldset",
-      {},
-      el("legend", {}, "What is to be done"),
-      el("label.field", {}, el("span", {}, "A task's text"), text),
-      el("p.faint", { id: "about-task" }, "Markdown, with front matter where it has any."),
-      el("p.or", {}, "or"),
-      el("label.field", {}, el("span", {}, "The path of a task in the workspace"), file),
-    ),
-    el(
-      "fieldset",
-      {},
-      el("legend", {}, "Parameters"),
-      el("label.field", {}, el("span", {}, "One a line"), params),
-      el("p.faint", { id: "about-params" }, "Only for tasks that take some, as name=value."),
-    ),
-    faults,
-    send,
+  show(main, el("h1", { tabindex: "-1" }, "New run"), el("p.faint", {}, "Loading…"));
+  let isLeft = false;
+  get("/v1/choices").then(
+    (choices) => isLeft || show(main, el("h1", { tabindex: "-1" }, "New run"), new Form(choices, given.get("task")).element),
+    (error) => isLeft || show(main, el("h1", { tabindex: "-1" }, "New run"), el("p.bad", { role: "alert" }, error.message)),
   );
-  form.addEventListener("submit", async (event) => {
+  return () => (isLeft = true);
+}
+
+class Form {
+  constructor({ tasks, models, default_model: usual, lanes }, wanted) {
+    this.tasks = new Map(tasks.map((task) => [task.path, task]));
+    this.key = word(); // sent again with the same task, it is the same run
+    const named = tasks.map(({ path, title, fault }) => [path, `${title} (${path})${fault ? " – cannot run" : ""}`]);
+    this.task = new Field("choice", "Task", menu("choice", [[WRITE, "Write a task…"], ...named, [FILE, "Another file…"]]));
+    const text = el("textarea", { name: "task", rows: "12", spellcheck: "false", placeholder: EXAMPLE });
+    this.text = new Field("task", "Text", text, "Markdown. Front matter between two lines of --- may set more.");
+    const path = el("input.wide", { type: "text", name: "path", placeholder: "docs/task.md", autocomplete: "off", spellcheck: "false" });
+    this.path = new Field("path", "File", path, "The path of a task, from the folder of the project.");
+    const lines = el("textarea", { name: "params", rows: "3", spellcheck: "false", placeholder: "name=value" });
+    this.lines = new Field("params", "Parameters", lines, "One a line, as name=value. Only for tasks that take some.");
+    this.params = el("div.grid");
+    this.declared = [];
+    this.model = new Field("models", "Model", menu("model", [["", "As the task says"], ...models]), usual ? `Without one: ${usual}` : null);
+    this.lane = new Field("lanes", "Lane", menu("lane", [["", "As the task says"], ...lanes]), "The checks that judge the work.");
+    const amounts = [["", "As the task says"], ...AMOUNTS.map((usd) => [usd, `at most $${usd}`]), [OTHER, "Another amount…"]];
+    this.budget = new Field("max_usd", "Budget", menu("budget", amounts), "The run ends when it has cost as much.");
+    const amount = el("input", { type: "number", name: "usd", min: "0.000001", step: "any", inputmode: "decimal" });
+    this.amount = new Field("amount", "US dollars", amount);
+    this.faults = el("div.faults", { role: "alert" });
+    this.send = el("button.primary", { type: "submit" }, "Begin");
+    this.build();
+    if (wanted && this.tasks.has(wanted)) this.task.input.value = wanted;
+    this.choose();
+  }
+
+  build() {
+    this.element = el(
+      "form.begin",
+      { novalidate: true, onsubmit: (event) => this.submit(event) },
+      el("fieldset", {}, el("legend", {}, "What to do"), [this.task, this.text, this.path].map(({ element }) => element)),
+      (this.rest = el("fieldset", {}, el("legend", {}, "Parameters"), this.params, this.lines.element)),
+      el(
+        "fieldset",
+        {},
+        el("legend", {}, "How"),
+        el("div.grid", {}, [this.model, this.lane, this.budget, this.amount].map(({ element }) => element)),
+      ),
+      this.faults,
+      this.send,
+    );
+    this.task.input.addEventListener("change", () => this.choose());
+    this.budget.input.addEventListener("change", () => this.choose());
+  }
+
+  /** Shows the fields that what is chosen needs. */
+  choose() {
+    const chosen = this.task.input.value;
+    const task = this.tasks.get(chosen);
+    this.text.element.hidden = chosen !== WRITE;
+    this.path.element.hidden = chosen !== FILE;
+    this.lines.element.hidden = Boolean(task);
+    this.rest.hidden = Boolean(task && !task.params.length);
+    this.amount.element.hidden = this.budget.input.value !== OTHER;
+    if (this.shown !== chosen) {
+      this.shown = chosen;
+      this.declared = (task?.params ?? []).map(parameter);
+      show(this.params, this.declared.map(({ element }) => element));
+      show(this.faults);
+    }
+    this.task.blame(task?.fault ?? "");
+  }
+
+  get fields() {
+    return [this.task, this.text, this.path, ...this.declared, this.lines, this.model, this.lane, this.budget, this.amount];
+  }
+
+  async submit(event) {
     event.preventDefault();
-    const body = read(text.value, file.value.trim(), params.value, key);
-    if (typeof body === "string") return show(faults, el("p.bad", {}, body));
-    send.disabled = true;
-    show(faults);
+    this.fields.forEach((field) => field.blame());
+    show(this.faults);
+    const body = this.read();
+    if (!body) return this.lead();
+    this.send.disabled = true;
     try {
       const made = await post("/v1/runs", body);
       announce("The run is queued");
       location.hash = `#/runs/${made.id}`;
     } catch (error) {
-      show(
-        faults,
-        el("p.bad", {}, error.message),
-        el(
-          "ul",
-          {},
-          error.errors.map((fault) => faultItem(fault, text)),
-        ),
-      );
-      send.disabled = false;
+      this.blame(error);
+      this.send.disabled = false;
+      this.lead();
     }
-  });
-  show(main, el("h1", { tabindex: "-1" }, "New run"), form);
-}
-
-/** The request, or why there is none. */
-function read(task, path, params, key) {
-  if (!task.trim() === !path) return path ? "Give a text or a path, not both." : "Give a task's text, or the path of one.";
-  const given = {};
-  for (const line of params.split("\n").filter((line) => line.trim())) {
-    const at = line.indexOf("=");
-    if (at < 1) return `“${line}” is no parameter: write name=value.`;
-    given[line.slice(0, at).trim()] = line.slice(at + 1).trim();
   }
-  return { ...(path ? { path } : { task }), params: given, key };
+
+  /** The request; nothing where a field says why there is none. */
+  read() {
+    const chosen = this.task.input.value;
+    const body = { key: this.key, params: {} };
+    if (chosen === WRITE) body.task = this.text.input.value;
+    else body.path = chosen === FILE ? this.path.value : chosen;
+    if (body.task?.trim() === "") this.text.blame("Say what is to be done.");
+    if (body.path === "") this.path.blame("Name the file of a task.");
+    for (const field of this.declared) {
+      if (field.value) body.params[field.name.slice("params.".length)] = field.value;
+      else if (field.input.hasAttribute("aria-required")) field.blame("This parameter needs a value.");
+    }
+    for (const line of this.tasks.has(chosen) ? [] : this.lines.input.value.split("\n").filter((line) => line.trim())) {
+      const at = line.indexOf("=");
+      if (at < 1) this.lines.blame(`“${line}” is no parameter: write name=value.`);
+      else body.params[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+    }
+    if (this.model.value) body.models = [this.model.value];
+    if (this.lane.value) body.lanes = [this.lane.value];
+    const usd = this.budget.value === OTHER ? this.amount.value : this.budget.value;
+    if (usd) body.max_usd = Number(usd);
+    if (this.budget.value === OTHER && !(Number(usd) > 0)) this.amount.blame("Give an amount above 0.");
+    return this.fields.some(({ fault }) => !fault.hidden) ? null : body;
+  }
+
+  /** Says each fault beside the field that it is about, and the others above the button. */
+  blame(error) {
+    const rest = [];
+    const byField = new Map();
+    for (const fault of error.errors) {
+      const field = this.fields.find(({ name, element }) => name === fault.field && !element.hidden);
+      const ofText = !fault.field && !this.text.element.hidden ? this.text : this.path.element.hidden ? this.task : this.path;
+      const place = field ?? (fault.field?.startsWith("params.") ? this.lines : fault.field ? null : ofText);
+      if (place && !place.element.hidden) byField.set(place, [...(byField.get(place) ?? []), fault]);
+      else rest.push(fault);
+    }
+    for (const [field, faults] of byField) field.blame(faults.map((fault) => item(fault, field === this.text ? this.text.input : null)));
+    if (!error.errors.length || rest.length) show(this.faults, el("p.bad", {}, error.message), rest.map((fault) => item(fault, null)));
+  }
+
+  /** Leads to the first field that is wrong. */
+  lead() {
+    this.fields.find(({ fault, element }) => !fault.hidden && !element.hidden)?.input.focus();
+  }
 }
 
-function faultItem({ line, column, message, hint }, text) {
-  const where = line ? `line ${line}${column ? `, column ${column}` : ""}: ` : "";
+/** A fault of a task; where its text is at hand, its place is a way there. */
+function item({ line, column, message, hint, field }, text) {
+  const where = field ? "" : `line ${line}${column ? `, column ${column}` : ""}: `;
   const go = () => {
-    const before =
-      text.value
-        .split("\n")
-        .slice(0, line - 1)
-        .join("\n").length + (line > 1 ? 1 : 0);
+    const before = text.value.split("\n").slice(0, line - 1);
+    const start = before.join("\n").length + (line > 1 ? 1 : 0);
     text.focus();
-    text.setSelectionRange(before + Math.max((column ?? 1) - 1, 0), before + (text.value.split("\n")[line - 1]?.length ?? 0));
+    text.setSelectionRange(start + Math.max((column ?? 1) - 1, 0), start + (text.value.split("\n")[line - 1]?.length ?? 0));
   };
-  const place = where && text.value ? el("button.plain", { type: "button", onclick: go }, where) : where;
-  return el("li", {}, place, message, hint ? el("span.faint", {}, ` – ${hint}`) : null);
+  const place = where && text ? el("button.plain", { type: "button", onclick: go }, where) : where;
+  const isForTerminals = hint?.includes("--param");
+  return el("span.item", {}, place, message, hint && !isForTerminals ? el("span.faint", {}, ` – ${hint}`) : null);
 }
 
 /** A word that no other form has. */
-function word() {
+export function word() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -37,7 +37,7 @@ function open(name, part, given) {
   if (name === "waiting") return waiting(main);
   if (name === "jobs") return jobs(main);
   if (name === "monitors") return monitors(main, part);
-  if (name === "new") return begin(main);
+  if (name === "new") return begin(main, given);
   entitle("Nothing here");
   return show(main, el("h1", { tabindex: "-1" }, "There is nothing here"), el("p", {}, el("a", { href: "#/runs" }, "All runs")));
 }
