@@ -25,10 +25,11 @@ macro_rules! assets {
 }
 
 const INDEX: &str = include_str!("assets/index.html");
-static ASSETS: [Asset; 26] = assets![
-    "api.js" "begin.js" "bell.js" "blocks.js" "chart.js" "diff.js" "dom.js" "fields.js" "fold.js" "icon.svg" "jobs.js"
-    "main.js" "monitors.js" "page.css" "parts.css" "project.js" "questions.js" "row.js" "run.js" "runs.js" "scenes.js"
-    "story.css" "story.js" "stream.js" "waiting.js" "words.js"
+static ASSETS: [Asset; 33] = assets![
+    "actions.js" "ansi.js" "api.js" "begin.js" "bell.js" "blocks.js" "changes.js" "chart.js" "code.css" "diff.js"
+    "dom.js" "fields.js" "fold.js" "icon.svg" "jobs.js" "log.js" "main.js" "monitors.js" "page.css" "parts.css"
+    "project.js" "questions.js" "row.js" "run.js" "runs.js" "scenes.js" "story.css" "story.js" "stream.js" "syntax.js"
+    "timeline.js" "waiting.js" "words.js"
 ];
 
 /// What is answered here.

@@ -4,7 +4,9 @@
 //! fails where `FLEDGE_TEST_REQUIRE_BROWSER=1`. `FLEDGE_TEST_SHOTS=FOLDER` has pictures of every
 //! view left there, at two widths, in light and in dark.
 
+mod actions;
 mod browser;
+mod changes;
 mod entering;
 mod forms;
 mod hostile;

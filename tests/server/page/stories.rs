@@ -154,6 +154,7 @@ fn what_a_run_asks_is_answered_on_the_page_with_yes_and_with_no_and_why() {
     browser.until("!document.title.startsWith('(')");
     let story = browser.text(".story");
     assert!(story.contains("shell-exec was approved") && story.contains("shell-exec was denied"), "{story}");
+    browser.until_text(".tools .why-not", "a person said no: one is enough");
     browser.click(".tools summary", "echo two");
     browser.until_text(".tools li details[open]", "a person said no: one is enough");
     browser.must_be_silent();

@@ -1,12 +1,14 @@
 // The blocks of a run's story as elements. Each block is made once and then kept up to date: what is open stays open.
 
+import { ansi } from "./ansi.js";
 import { diff } from "./diff.js";
 import { el, folded, harmless, say, show } from "./dom.js";
+import { place as logPlace } from "./log.js";
 import { count, ended, many, step as stepWords, took } from "./words.js";
 
 /** Makes the element of a block, and what keeps it up to date. */
-export function view(block) {
-  const made = { turn, gate, note, attempt, end }[block.kind](block);
+export function view(block, context) {
+  const made = { turn, gate, note, attempt, end }[block.kind](block, context);
   if (block.of) made.element.classList.add("of");
   return made;
 }
@@ -59,7 +61,7 @@ function turn(block) {
     shown.length = block.tools.length;
     output.hidden = !block.output;
     if (!output.hidden) {
-      say(output, block.output);
+      show(output, ansi(block.output));
       output.scrollTop = output.scrollHeight;
     }
     if (block.state === "discarded" && block.error && !element.querySelector(".error")) element.append(el("p.error.warn", {}, block.error));
@@ -94,6 +96,7 @@ function tool(call) {
     el("code.name", {}, call.name),
     " ",
     el("code.gist", {}, gist(call)),
+    call.denied ? el("span.warn.why-not", {}, denial(call)) : "",
     el("span.faint.number", {}, [change, exit, call.running ? "" : took(call.duration_ms)].filter(Boolean).join(" · ")),
   );
   return el(
@@ -101,6 +104,11 @@ function tool(call) {
     {},
     folded(summary, () => inside(call)),
   );
+}
+
+/** Why a call was not run: what the model was told. */
+function denial({ output }) {
+  return String(output ?? "").replace(/^denied: /, "").split("\n")[0];
 }
 
 function exitWords({ exit_code, signal, timed_out }) {
@@ -124,8 +132,8 @@ function gist({ args }) {
 
 function inside({ args, output, detail }) {
   const parts = [el("p.label", {}, "Arguments"), el("pre", { tabindex: "0" }, argumentsText(args))];
-  if (detail?.diff) parts.push(el("p.label", {}, "Change"), diff(detail.diff));
-  if (output) parts.push(el("p.label", {}, "Answer"), el("pre", { tabindex: "0" }, output));
+  if (detail?.diff) parts.push(el("p.label", {}, "Change"), diff(detail.diff, args?.path));
+  if (output) parts.push(el("p.label", {}, "Answer"), el("pre", { tabindex: "0" }, ansi(output)));
   return el("div", {}, parts);
 }
 
@@ -146,7 +154,7 @@ const RULINGS = {
   base: ["·", "faint", "Looked at what was there before"],
 };
 
-function gate(block) {
+function gate(block, context) {
   const head = el("h3");
   const steps = el("ul.steps");
   const more = el("div");
@@ -162,7 +170,7 @@ function gate(block) {
     element.dataset.state = block.state;
     let place = steps.firstChild;
     for (const [key, step] of block.steps) {
-      if (!rows.has(key)) rows.set(key, stepRow());
+      if (!rows.has(key)) rows.set(key, stepRow(context));
       const { element, update: put } = rows.get(key);
       if (element === place) place = place.nextSibling;
       else steps.insertBefore(element, place);
@@ -197,12 +205,13 @@ function verdict({ findings, feedback, proof, state }) {
   return parts;
 }
 
-function stepRow() {
+function stepRow(context) {
   const shape = el("span.shape", { role: "img" });
   const name = el("span");
   const facts = el("span.faint.number");
   const output = el("pre", { tabindex: "0" });
-  const details = el("details", {}, el("summary", {}, shape, name, " ", facts), output);
+  const whole = el("p.label", { hidden: true });
+  const details = el("details", {}, el("summary", {}, shape, name, " ", facts), whole, output);
   const element = el("li", {}, details);
   let status = "";
   const update = (step) => {
@@ -223,7 +232,10 @@ function stepRow() {
         .filter(Boolean)
         .join(" · "),
     );
-    say(output, [step.command ? `$ ${step.command}` : "", step.excerpt || step.lines.join("\n")].filter(Boolean).join("\n"));
+    show(output, step.command ? `$ ${step.command}\n` : "", ansi(step.excerpt || step.lines.join("\n")));
+    const log = `logs/${step.log?.split("/logs/").at(-1)}`;
+    if (whole.hidden && context.logs.has(log)) show(whole, el("a", { href: logPlace(context.run, log) }, "Whole log"));
+    whole.hidden = !context.logs.has(log);
   };
   return { element, update };
 }

@@ -130,9 +130,11 @@ export class Story {
     this.changed.add(gate);
   }
 
-  ruled(ruling, { attempt, feedback, findings, duration_ms, steps, failed_steps, proof }) {
+  ruled(ruling, verdict, at) {
+    const { attempt, feedback, findings, duration_ms, steps, failed_steps, proof } = verdict;
     const gate = this.gating();
     Object.assign(gate, { attempt, state: ruling, feedback: feedback ?? "", ms: duration_ms, proof: proof ?? gate.proof });
+    gate.at = at - duration_ms;
     if (findings) gate.findings = findings;
     for (const step of steps ?? []) gate.steps.set(`${step.lane}/${step.step}`, { lines: [], ...step });
     for (const name of failed_steps ?? []) {

@@ -5,6 +5,7 @@ import { begin } from "./begin.js";
 import * as bell from "./bell.js";
 import { el, show } from "./dom.js";
 import { jobs } from "./jobs.js";
+import { log } from "./log.js";
 import { monitors } from "./monitors.js";
 import { run } from "./run.js";
 import { runs } from "./runs.js";
@@ -33,7 +34,8 @@ function route(event) {
 
 function open(name, part, given) {
   if (name === "" || (name === "runs" && !part)) return runs(main, given);
-  if (name === "runs") return run(main, part);
+  const [, id, file] = /^([^/]+)\/(logs\/.+)$/.exec(part) ?? [];
+  if (name === "runs") return file ? log(main, id, file, given) : run(main, part);
   if (name === "waiting") return waiting(main);
   if (name === "jobs") return jobs(main);
   if (name === "monitors") return monitors(main, part);
@@ -59,6 +61,7 @@ document.getElementById("leave").addEventListener("click", async () => {
   location.assign("/"); // which says how to get in again
 });
 window.addEventListener("hashchange", route);
+window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((part) => (part.open = true)));
 watch();
 bell.begin();
 load(mark).finally(() => route());

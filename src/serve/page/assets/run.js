@@ -1,14 +1,19 @@
 // One run: what it is, what it asks, its story as it happens, what it changed.
 
-import { get, path, post, text } from "./api.js";
-import { course, spending } from "./chart.js";
-import { files } from "./diff.js";
-import { announce, el, folded, say, show, throttled } from "./dom.js";
+import { Actions } from "./actions.js";
+import { get, path, text } from "./api.js";
 import { listen } from "./bell.js";
+import { changes } from "./changes.js";
+import { course } from "./chart.js";
+import { el, folded, say, show, throttled } from "./dom.js";
 import { Story } from "./fold.js";
+import { artifact, place } from "./log.js";
+import { inside } from "./project.js";
 import { Questions } from "./questions.js";
+import { starter } from "./row.js";
 import { StoryView } from "./story.js";
 import { Stream } from "./stream.js";
+import { timeline } from "./timeline.js";
 import { entitle } from "./waiting.js";
 import { clock, money, size, standing, took, used } from "./words.js";
 
@@ -61,7 +66,7 @@ class Page {
     const isOver = detail.state === "ended";
     for (const scene of detail.story ?? []) if (isOver || scene.type === "began") this.fold.scene(scene);
     this.fold.said = null;
-    this.view = new StoryView(this.fold);
+    this.view = new StoryView(this.fold, this.id);
     this.build(detail);
     this.put(detail);
     if (!isOver) this.listen(null);
@@ -74,15 +79,16 @@ class Page {
     this.drawings = el("div.drawings");
     this.files = el("div");
     this.questions = new Questions(this.id, { changed: this.refresh });
+    this.actions = new Actions(this.refresh);
     this.follow = el("input", { type: "checkbox", checked: true, onchange: () => this.view.follow(this.follow.checked) });
     this.following = el("label.follow", {}, this.follow, " Follow");
-    this.cancel = el("button.danger", { type: "button", onclick: () => this.askToCancel() }, "Cancel the run…");
     const task = this.fold.task?.prompt;
     show(
       this.main,
       el("p.way", {}, el("a", { href: "#/runs" }, "← Runs")),
       this.title,
-      el("div.line", {}, this.state, this.following, this.cancel),
+      el("div.line", {}, this.state, this.following),
+      this.actions.element,
       this.questions.element,
       this.facts,
       this.drawings,
@@ -100,28 +106,10 @@ class Page {
     this.run = detail;
     say(this.title, detail.title || detail.id);
     entitle(detail.title || "Run");
-    const goesOn = detail.state === "running" || detail.state === "queued";
-    this.cancel.hidden = !goesOn;
-    this.following.hidden = !goesOn;
+    this.following.hidden = detail.state !== "running" && detail.state !== "queued";
+    this.actions.put(detail);
     this.questions.put(detail.confirmations ?? []);
-    const { outcome } = detail;
-    const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(detail.started_at) : null;
-    const facts = [
-      ["Began", clock(detail.started_at)],
-      ["Took", lasted === null ? "" : took(Math.max(lasted, 0))],
-      ["Cost", money(outcome?.cost_micros)],
-      ["Tokens", outcome ? used(outcome, detail.result?.usage.total.estimated_tokens) : ""],
-      ["Model", (detail.models ?? []).join(", ")],
-      ["Task", detail.source === "-" ? "" : detail.source],
-      ["Machine", detail.machine],
-      ["Run", detail.id],
-    ];
-    show(
-      this.facts,
-      facts
-        .filter(([, value]) => value)
-        .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { class: name === "Run" ? "mono" : null }, value))),
-    );
+    show(this.facts, facts(detail));
     this.stand();
     this.figures();
     this.changes(detail.artifacts ?? []);
@@ -134,32 +122,34 @@ class Page {
   }
 
   figures() {
-    const now = this.run.outcome ? Date.parse(this.run.outcome.ended_at) - this.fold.began : Date.now() - this.fold.began;
-    const spent = this.run.state === "ended" ? (this.fold.spending.at(-1)?.at ?? 0) : now;
-    show(this.drawings, spending(this.fold.spending, spent), course(this.run.course ?? []));
+    const { outcome } = this.run;
+    const lasted = (outcome ? Date.parse(outcome.ended_at) : Date.now()) - this.fold.began;
+    if (this.drawings.contains(document.activeElement)) return; // the arrow keys go from bar to bar
+    show(this.drawings, timeline(this.fold, lasted, (block) => this.view.lead(block)), course(this.run.course ?? []));
   }
 
-  /** What there is to take away, and the difference in colours. */
+  /** What was changed, and what there is to take away. */
   changes(artifacts) {
     if (artifacts.length === this.shown) return;
     this.shown = artifacts.length;
-    const place = (name) => path("runs", this.id, "artifacts", ...name.split("/")).replaceAll("%2F", "/");
+    this.view.logs(artifacts.map(({ name }) => name).filter((name) => name.startsWith("logs/")));
     const patch = artifacts.find(({ name }) => name === "diff.patch");
     const load = () => {
       const box = el("div", {}, el("p.faint", {}, "Loading…"));
-      text(place("diff.patch")).then(
-        (said) => show(box, said.trim() ? files(said) : el("p.faint", {}, "Nothing was changed.")),
+      text(artifact(this.id, "diff.patch")).then(
+        (said) => show(box, changes(said)),
         (error) => show(box, el("p.bad", {}, error.message)),
       );
       return box;
     };
-    const links = artifacts.map(({ name, bytes }) =>
-      el("li", {}, el("a", { href: place(name), download: "" }, name), el("span.faint", {}, ` ${size(bytes)}`)),
-    );
+    const link = ({ name, bytes }) => {
+      const [file, length] = [el("a", { href: artifact(this.id, name), download: "" }, name), el("span.faint", {}, ` ${size(bytes)}`)];
+      return el("li", {}, file, length, name.startsWith("logs/") ? [" · ", el("a", { href: place(this.id, name) }, "read")] : null);
+    };
     show(
       this.files,
-      patch ? folded("What was changed", load) : null,
-      links.length ? folded(`Files (${links.length})`, () => el("ul", {}, links)) : null,
+      patch ? folded(el("h2", {}, "What was changed"), load, { open: true, class: "changed" }) : null,
+      artifacts.length ? folded(`Files (${artifacts.length})`, () => el("ul", {}, artifacts.map(link))) : null,
     );
   }
 
@@ -177,7 +167,7 @@ class Page {
     this.fold.event(record);
     this.view.soon();
     this.stand();
-    if (record.type === "usage") this.redraw();
+    if (["usage", "verify_result", "phase_changed"].includes(record.type)) this.redraw();
     if (record.type === "confirmation" || this.fold.misses) this.refresh();
   }
 
@@ -190,37 +180,6 @@ class Page {
     this.view.soon();
     this.put(detail);
     if (detail.state === "ended") this.view.follow(false);
-  }
-
-  askToCancel() {
-    const fault = el("p.bad", { role: "alert", hidden: true });
-    const dialog = el(
-      "dialog",
-      { "aria-label": "Cancel the run", onclose: () => dialog.remove() },
-      el("h2", {}, "Cancel this run?"),
-      el("p", {}, "What it has done so far is kept, and it ends as cancelled."),
-      fault,
-      el(
-        "div.buttons",
-        {},
-        el("button.danger", { type: "button", onclick: () => this.doCancel(dialog, fault) }, "Cancel the run"),
-        el("button", { type: "button", onclick: () => dialog.close() }, "Let it go on"),
-      ),
-    );
-    document.body.append(dialog);
-    dialog.showModal();
-  }
-
-  async doCancel(dialog, fault) {
-    try {
-      await post(path("runs", this.id, "cancel"));
-      announce("The run is asked to stop");
-      dialog.close();
-      this.refresh();
-    } catch (error) {
-      show(fault, error.message);
-      fault.hidden = false;
-    }
   }
 
   /** Nobody looks: the connection is for others. */
@@ -243,4 +202,24 @@ class Page {
     this.stream?.close();
     document.querySelector("dialog")?.close();
   }
+}
+
+/** What is known of a run, as terms with what they mean. */
+function facts(detail) {
+  const { outcome, parent, started_by: by } = detail;
+  const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(detail.started_at) : null;
+  const all = [
+    ["Began", clock(detail.started_at)],
+    ["Took", lasted === null ? "" : took(Math.max(lasted, 0))],
+    ["Cost", money(outcome?.cost_micros)],
+    ["Tokens", outcome ? used(outcome, detail.result?.usage.total.estimated_tokens) : ""],
+    ["Model", (detail.models ?? []).join(", ")],
+    ["Task", detail.source === "-" ? "" : inside(detail.source)],
+    ["Branch", detail.branch],
+    ["Attempts", outcome?.attempts || ""],
+    ["Started by", parent ? el("a", { href: `#/runs/${parent}` }, `run ${parent.slice(0, 8)}`) : starter(by)],
+    ["Machine", detail.machine],
+    ["Run", el("span.mono", {}, detail.id)],
+  ];
+  return all.filter(([, value]) => value).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)));
 }

@@ -10,7 +10,7 @@ export const SCENES = {
   attempt: (story, { number }, of) => void (!of && number > 1 && story.add({ kind: "attempt", number })),
   turn: (story, data, of, at) => {
     const turn = story.turn(of, data.number, at);
-    Object.assign(turn, { text: data.text, state: "done", ms: data.duration_ms, model: data.model });
+    Object.assign(turn, { text: data.text, state: "done", ms: data.duration_ms, model: data.model, at: at - data.duration_ms });
     story.turns.set(of ?? "", data.number);
   },
   used: (story, usage, of, at) => void (of || story.spent(at, usage)),
@@ -28,7 +28,7 @@ export const SCENES = {
       note,
       of,
     ),
-  gate: (story, { attempt, verdict }) => story.ruled(verdict.ruling, { attempt, ...verdict }),
+  gate: (story, { attempt, verdict }, of, at) => story.ruled(verdict.ruling, { attempt, ...verdict }, at),
   committed: (story, { commit, branch }) =>
     story.note("good", `Committed as ${commit.slice(0, 12)}${branch ? ` on ${branch.replace("refs/heads/", "")}` : ""}`),
   retry: (story, { what, tries, wait_ms, error }, of) =>
@@ -56,11 +56,11 @@ const PHASES = {
 /** What events that are told live lead to. */
 export const EVENTS = {
   started: (story, data, of) => void (of || (story.task ??= { title: data.title, models: data.models })),
-  state_changed: (story, state, of) => {
+  state_changed: (story, state, of, at) => {
     if (of) return;
     story.doing =
       { planning: "planning", executing: "working", verifying: "running the gate", reporting: "writing the report" }[state] ?? null;
-    if (state === "verifying") story.gating();
+    if (state === "verifying") story.gating().at ??= at;
     if (state === "executing" && story.gate) story.wasBase();
     if (state === "executing" && story.attempts > 0) story.add({ kind: "attempt", number: story.attempts + 1 });
   },
@@ -104,7 +104,7 @@ export const EVENTS = {
     Object.assign(turn, { state: "discarded", error, tools: turn.tools.filter((call) => !call.running) });
     story.changed.add(turn);
   },
-  verify_result: (story, data) => story.ruled(story.tampered ? "tampered" : data.success ? "passed" : "failed", data),
+  verify_result: (story, data, of, at) => story.ruled(story.tampered ? "tampered" : data.success ? "passed" : "failed", data, at),
   lane_step: (story, progress) => story.step(progress),
   confirmation: (story, { name, approved }, of) => {
     if (approved === null || approved === undefined) story.said = `${name} waits for your answer`;

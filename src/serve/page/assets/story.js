@@ -6,8 +6,9 @@ import { announce, el } from "./dom.js";
 const NEAR = 160;
 
 export class StoryView {
-  constructor(story) {
+  constructor(story, run) {
     this.story = story;
+    this.context = { run, logs: new Set() };
     this.list = el("div.story", { "aria-label": "Story" });
     this.jump = el("button.jump", { type: "button", hidden: true, onclick: () => this.toEnd() }, "↓ Newest");
     this.views = new Map();
@@ -37,7 +38,7 @@ export class StoryView {
         known.update();
         continue;
       }
-      const made = view(block);
+      const made = view(block, this.context);
       this.views.set(block, made);
       fresh.append(made.element);
     }
@@ -49,6 +50,23 @@ export class StoryView {
     }
     if (isAtEnd && this.isFollowed) this.toEnd();
     else if (hasMore && this.isFollowed && this.list.isConnected) this.jump.hidden = this.isNearEnd();
+  }
+
+  /** Says which logs there are: steps lead to theirs. */
+  logs(names) {
+    this.context.logs = new Set(names);
+    for (const [block, { update }] of this.views) if (block.kind === "gate") update();
+  }
+
+  /** Leads to a block. */
+  lead(block) {
+    const place = this.views.get(block)?.element;
+    if (!place) return;
+    this.list.querySelector(".lead")?.classList.remove("lead");
+    place.classList.add("lead");
+    place.setAttribute("tabindex", "-1");
+    place.scrollIntoView({ block: "start" });
+    place.focus({ preventScroll: true });
   }
 
   /** Follows the story from now on, or no more. */

@@ -1,0 +1,122 @@
+// What can be done with a run, in its head: run it again, go on from it, take what it has made, cancel it.
+
+import { path, post } from "./api.js";
+import { word } from "./begin.js";
+import { announce, el, say, show } from "./dom.js";
+import { artifact } from "./log.js";
+
+/** The buttons for a run. */
+export class Actions {
+  constructor(changed) {
+    this.changed = changed;
+    this.element = el("div.buttons.actions");
+    this.key = word(); // a button that is pressed twice begins one run
+  }
+
+  /** Shows those that a run has as it is now; what has the focus keeps it. */
+  put(run) {
+    const { id, state, branch, artifacts, outcome, machine } = run;
+    const isOver = state === "ended";
+    const isOwn = !machine;
+    const has = (file) => (artifacts ?? []).some(({ name }) => name === file);
+    const hasPatch = isOver && has("diff.patch");
+    const all = [
+      isOver && isOwn && has("journal.jsonl") && ["Run again", (button) => this.again(id, button)],
+      isOver && isOwn && run.turns > 0 && ["Continue…", () => this.goOn(id)],
+      state === "interrupted" && isOwn && ["Copy resume command", (button) => copy(button, `fledge runs resume ${id}`)],
+      hasPatch && outcome?.verified && ["Copy apply command", (button) => copy(button, `fledge apply ${id}`)],
+      branch && ["Copy branch", (button) => copy(button, branch)],
+      hasPatch && ["Download patch", artifact(id, "diff.patch")],
+      (state === "running" || state === "queued") && ["Cancel the run…", () => this.cancel(id)],
+    ].filter(Boolean);
+    const names = all.map(([name]) => name).join();
+    if (names === this.shown) return;
+    this.shown = names;
+    show(this.element, all.map(button));
+  }
+
+  async again(id, pressed) {
+    pressed.disabled = true;
+    try {
+      const made = await post("/v1/runs", { again: id, key: this.key });
+      announce("The run is queued");
+      location.hash = `#/runs/${made.id}`;
+    } catch (error) {
+      pressed.disabled = false;
+      dialog({ title: "It cannot be run again", body: el("p.bad", { role: "alert" }, error.message), close: "Close" });
+    }
+  }
+
+  goOn(id) {
+    const text = el("textarea", { name: "next", rows: "5", placeholder: "Now also update the changelog." });
+    const key = word();
+    dialog({
+      title: "Continue from this run",
+      body: el("label.field", {}, el("span", {}, "What to do next. The new run has the conversation and the gate of this one."), text),
+      close: "Close",
+      act: ["Begin", "primary"],
+      run: async () => {
+        const made = await post("/v1/runs", { after: id, task: text.value, key });
+        announce("The run is queued");
+        location.hash = `#/runs/${made.id}`;
+      },
+    });
+  }
+
+  cancel(id) {
+    dialog({
+      title: "Cancel this run?",
+      body: el("p", {}, "What it has done so far is kept, and it ends as cancelled."),
+      close: "Let it go on",
+      act: ["Cancel the run", "danger"],
+      run: async () => {
+        await post(path("runs", id, "cancel"));
+        announce("The run is asked to stop");
+        this.changed();
+      },
+    });
+  }
+}
+
+function button([name, act]) {
+  if (typeof act === "string") return el("a.button", { href: act, download: "" }, name);
+  const tone = name.startsWith("Cancel") ? "button.danger" : "button";
+  const made = el(tone, { type: "button", onclick: () => act(made) }, name);
+  return made;
+}
+
+/** Copies a text; where the browser does not let the page do so, it is shown to be copied. */
+async function copy(pressed, text) {
+  const name = pressed.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(`Copied: ${text}`);
+    say(pressed, "Copied");
+    setTimeout(() => say(pressed, name), 1500);
+  } catch {
+    const line = el("input.wide", { type: "text", readonly: true, value: text, "aria-label": name });
+    dialog({ title: name, body: line, close: "Close" });
+    line.select();
+  }
+}
+
+/** A question with a way back, and a button that does something where there is one. */
+function dialog({ title, body, close, act = null, run = null }) {
+  const fault = el("p.bad", { role: "alert", hidden: true });
+  const box = el("dialog", { "aria-label": title, onclose: () => box.remove() }, el("h2", {}, title), body, fault);
+  const done = async (event) => {
+    event.target.disabled = true;
+    try {
+      await run();
+      box.close();
+    } catch (error) {
+      show(fault, error.message);
+      fault.hidden = false;
+      event.target.disabled = false;
+    }
+  };
+  const doing = act ? el(`button.${act[1]}`, { type: "button", onclick: done }, act[0]) : null;
+  box.append(el("div.buttons", {}, doing, el("button", { type: "button", onclick: () => box.close() }, close)));
+  document.body.append(box);
+  box.showModal();
+}

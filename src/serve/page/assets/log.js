@@ -1,0 +1,123 @@
+// A whole log of a step: its lines with their numbers and colours, a search, and an address for each line.
+
+import { text } from "./api.js";
+import { ansiLines, plain } from "./ansi.js";
+import { el, say, show, throttled } from "./dom.js";
+import { entitle } from "./waiting.js";
+import { many } from "./words.js";
+
+/** Lines that are drawn at once. */
+const PART = 5000;
+
+/** The path of an artifact of a run. */
+export function artifact(run, name) {
+  return `/v1/runs/${[run, "artifacts", ...name.split("/")].map(encodeURIComponent).join("/")}`;
+}
+
+/** The address of a log on the page, at a line where one is given. */
+export function place(run, name, line = null) {
+  const file = name.split("/").map(encodeURIComponent).join("/");
+  return `#/runs/${encodeURIComponent(run)}/${file}${line ? `?line=${line}` : ""}`;
+}
+
+/** The page of a log; `given` may name a line and what is searched for. */
+export function log(main, run, name, given) {
+  entitle(name.split("/").at(-1));
+  const page = new Log(run, name, given);
+  show(main, page.element);
+  page.load(Number(given.get("line")) || null, given.get("q") ?? "");
+  return () => (page.closed = true);
+}
+
+class Log {
+  constructor(run, name) {
+    Object.assign(this, { run, name, lines: [], found: [], at: -1, closed: false });
+    this.list = el("ol.log", { "aria-label": "Lines" });
+    this.count = el("span.faint", { role: "status" });
+    this.more = el("button", { type: "button", hidden: true, onclick: () => this.draw(PART) }, "More lines");
+    const change = throttled(() => this.search(), 200);
+    this.input = el("input", { type: "search", name: "q", autocomplete: "off", placeholder: "Text in this log…", oninput: change });
+    const step = (by) => el("button", { type: "button", onclick: () => this.step(by) }, by > 0 ? "Next" : "Previous");
+    this.element = el(
+      "div",
+      {},
+      el("p.way", {}, el("a", { href: `#/runs/${encodeURIComponent(run)}` }, "← Run")),
+      el("h1", { tabindex: "-1" }, name.replace(/^logs\//, "")),
+      el(
+        "form.filter.stays",
+        { role: "search", onsubmit: (event) => (event.preventDefault(), this.step(1)) },
+        el("label.grow", {}, el("span", {}, "Search"), this.input),
+        step(-1),
+        step(1),
+        el("a.button", { href: artifact(run, name), download: "" }, "Download"),
+        this.count,
+      ),
+      this.list,
+      el("p.more", {}, this.more),
+    );
+  }
+
+  async load(line, wanted) {
+    try {
+      const whole = await text(artifact(this.run, this.name));
+      if (this.closed) return;
+      this.texts = plain(whole).split("\n");
+      this.lines = ansiLines(whole);
+    } catch (error) {
+      return show(this.list, el("li.bad", { role: "alert" }, error.message));
+    }
+    say(this.count, many(this.lines.length, "line"));
+    this.draw(Math.max(PART, line ?? 0));
+    if (line) this.lead(line - 1);
+    if (wanted) {
+      this.input.value = wanted;
+      this.search();
+    }
+  }
+
+  /** Draws so many lines more. */
+  draw(count) {
+    const from = this.list.children.length;
+    const fresh = document.createDocumentFragment();
+    this.lines.slice(from, from + count).forEach((parts, at) => fresh.append(this.line(parts, from + at + 1)));
+    this.list.append(fresh);
+    this.more.hidden = this.list.children.length >= this.lines.length;
+  }
+
+  line(parts, number) {
+    const go = (event) => {
+      event.preventDefault();
+      history.replaceState(null, "", place(this.run, this.name, number));
+      this.lead(number - 1);
+    };
+    const href = place(this.run, this.name, number);
+    return el("li", {}, el("a.no", { href, "data-no": number, "aria-label": `Line ${number}`, onclick: go }), el("code", {}, parts));
+  }
+
+  /** Shows one line as the one that is meant. */
+  lead(at) {
+    this.list.querySelector(".hit")?.classList.remove("hit");
+    if (at >= this.list.children.length) this.draw(at - this.list.children.length + PART);
+    const line = this.list.children[at];
+    line?.classList.add("hit");
+    line?.scrollIntoView({ block: "center" });
+  }
+
+  search() {
+    const wanted = this.input.value.toLowerCase();
+    for (const at of this.found) this.list.children[at]?.classList.remove("match");
+    this.found = wanted ? this.texts.flatMap((line, at) => (line.toLowerCase().includes(wanted) ? [at] : [])) : [];
+    this.at = -1;
+    if (this.found.length && this.found.at(-1) >= this.list.children.length) this.draw(this.found.at(-1));
+    for (const at of this.found) this.list.children[at]?.classList.add("match");
+    say(this.count, wanted ? `${many(this.found.length, "line")} with it` : many(this.lines.length, "line"));
+    if (this.found.length) this.step(1);
+  }
+
+  step(by) {
+    if (!this.found.length) return;
+    this.at = (this.at + by + this.found.length) % this.found.length;
+    this.lead(this.found[this.at]);
+    say(this.count, `${this.at + 1} of ${many(this.found.length, "line")} with it`);
+  }
+}

@@ -1,0 +1,48 @@
+//! What is done with a run from its head.
+
+use crate::server::page::{Browser, Place};
+use crate::support::{Model, say, write};
+
+/// Waits until another run is there than this one, and verified; gives its address.
+#[track_caller]
+fn next_run(browser: &Browser, before: &str) -> String {
+    browser.until(&format!("location.hash.startsWith('#/runs/') && location.hash !== '{before}'"));
+    browser.until_text(".state", "verified");
+    browser.js("return location.hash").as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_is_run_again_and_gone_on_from_and_its_work_is_taken_away() {
+    long_test!();
+    let made = || write("done", "yes\n");
+    let model = Model::new([made(), say("Made the file."), made(), say("Made it again."), say("I looked at it.")]);
+    let Some((place, browser)) = Place::open(model) else { return };
+    let id = place.begin("---\nmax_retries: 1\n---\n# Make the file `done`");
+    let first = format!("#/runs/{id}");
+    browser.go(&place.page(&first));
+    browser.until_text(".state", "verified");
+    let patch = "[...document.querySelectorAll('.actions a')].find((a) => a.innerText === 'Download patch')";
+    browser.until(&format!("{patch}?.hasAttribute('download')"));
+    for (button, begins) in [("Copy branch", "fledge/make-the-file-done"), ("Copy apply command", "fledge apply ")] {
+        browser.click(".actions button", button);
+        // Where the browser does not let the page copy, what is meant is shown.
+        let copied = "[...document.querySelectorAll('.actions button')].some((b) => b.innerText === 'Copied')";
+        browser.until(&format!("{copied} || document.querySelector('dialog input')?.value.startsWith('{begins}')"));
+        browser.js("document.querySelector('dialog')?.close()");
+    }
+    browser.click(".actions button", "Run again");
+    let again = next_run(&browser, &first);
+    browser.until_text("h1", "Make the file `done`");
+    browser.until_text(".facts", "this page");
+    browser.click(".actions button", "Continue…");
+    browser.click("dialog button", "Begin");
+    browser.until_text("dialog [role=alert]", "there is nothing to do");
+    browser.js("document.querySelector('dialog [name=next]').value = '# Now look at it'");
+    browser.click("dialog button", "Begin");
+    let after = next_run(&browser, &again);
+    assert_ne!(after, first);
+    browser.until_text("h1", "Now look at it");
+    browser.until_text(".facts", &format!("run {}", &again["#/runs/".len()..][..8]));
+    let told = browser.console();
+    assert!(told.iter().all(|line| line.contains("422")), "{told:?}");
+}

@@ -1,0 +1,86 @@
+//! What a run has changed, its time, and the logs of its gate.
+
+use crate::server::page::Place;
+use crate::support::{Model, git, say, write};
+
+#[test]
+fn what_was_changed_is_open_with_a_tree_numbers_and_colours_and_both_sides_where_there_is_room() {
+    long_test!();
+    let code = "//! Notes.\npub fn answer() -> u64 {\n    42 // <b>that</b>\n}\n";
+    let model = Model::new([write("src/deep/notes.rs", code), write("done", "yes\n"), say("Done.")]);
+    let Some((place, browser)) = Place::open(model) else { return };
+    let id = place.begin("# Make the file `done`");
+    browser.until_text(".runs", "verified");
+    browser.go(&place.page(&format!("#/runs/{id}")));
+    browser.until_text(".tree", "src/deep/");
+    browser.until_text(".changes", "2 files +5 −0");
+    browser.until_text(".file[open]:last-child table.code.sides", "pub fn answer()");
+    let numbers = "return [...document.querySelectorAll('table.code tr')].map((row) => row.lastChild.previousSibling?.dataset?.no).filter(Boolean)";
+    let numbers = browser.js(numbers);
+    assert!(numbers.as_array().unwrap().iter().any(|number| number == "4"), "{numbers}");
+    let kinds =
+        "return ['keyword', 'digit', 'comment'].map((kind) => document.querySelector(`.code .${kind}`)?.innerText)";
+    assert_eq!(browser.js(kinds), serde_json::json!(["pub", "42", "//! Notes."]));
+    browser.until_text(".files", "// <b>that</b>");
+    assert_eq!(browser.js("return document.querySelectorAll('.code b').length"), 0);
+    browser.js("document.querySelector('[name=sides]').click()");
+    browser.until("!document.querySelector('table.code.sides') && document.querySelector('table.code')");
+    browser.click(".tree button", "notes.rs");
+    browser.until(
+        "document.activeElement.matches('details.file') && document.activeElement.innerText.includes('notes.rs')",
+    );
+    browser.js("window.dispatchEvent(new Event('beforeprint'))");
+    browser.until("[...document.querySelectorAll('main details')].every((part) => part.open)");
+    browser.must_be_silent();
+}
+
+#[test]
+fn turns_and_gates_are_bars_over_time_that_lead_to_their_place_in_the_story() {
+    long_test!();
+    let model = Model::new([say("I think that I am done."), write("done", "yes\n"), say("Now I am.")]);
+    let Some((place, browser)) = Place::open(model) else { return };
+    let id = place.begin("# Make the file `done`");
+    browser.until_text(".runs", "verified");
+    browser.go(&place.page(&format!("#/runs/{id}")));
+    browser.until_text(".timeline .names", "Attempt 2");
+    let bars =
+        "return [...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('aria-label').split(' · ')[0])";
+    let expected = ["Turn 1", "Gate failed", "Turn 2", "Turn 3", "Gate passed"];
+    assert_eq!(browser.js(bars), serde_json::json!(expected));
+    browser.js("document.querySelectorAll('.bar')[1].dispatchEvent(new MouseEvent('click'))");
+    browser.until("document.activeElement.matches('.gate.lead[data-state=failed]')");
+    browser.js("document.querySelector('.bar[tabindex=\"0\"]').focus()");
+    browser.press("\u{e014}\u{e014}\u{e007}"); // the arrow to the right, twice, and Enter
+    browser
+        .until("document.activeElement.matches('.turn.lead') && document.activeElement.innerText.includes('Turn 2')");
+    browser.until("document.querySelector('.spending').getAttribute('aria-label').includes('over time')");
+    browser.must_be_silent();
+}
+
+#[test]
+fn a_log_has_its_colours_is_searched_and_each_of_its_lines_has_an_address() {
+    long_test!();
+    let Some((place, browser)) = Place::open(Model::new([write("done", "yes\n"), say("Done.")])) else { return };
+    let command = "printf '\\033[1;31mred <b>\\033[0m plain\\n'; seq 1 300; test -e done";
+    place.file("lanes/verify.yaml", &format!("steps:\n  - name: there\n    run: |\n      {command}\n"));
+    git(&place.project(), &["commit", "-qam", "A talkative lane"]);
+    let id = place.begin("# Make the file `done`");
+    browser.until_text(".runs", "verified");
+    browser.go(&place.page(&format!("#/runs/{id}")));
+    browser.click(".gate[data-state=passed] summary", "verify / there");
+    browser.click(".gate[data-state=passed] a", "Whole log");
+    browser.until_text(".log .ink-1.bold", "red <b>");
+    assert_eq!(browser.js("return document.querySelectorAll('.log b').length"), 0);
+    browser.js("document.querySelector('[name=q]').focus()");
+    browser.press("25");
+    browser.until_text(".log .hit", "25");
+    browser.until_text("form [role=status]", "1 of 13 lines with it");
+    browser.click("form button", "Next");
+    browser.until_text(".log .hit", "125");
+    browser.js("document.querySelector('.log li:nth-child(7) a').click()");
+    browser.until("location.hash.endsWith('.log?line=7')");
+    browser.js("location.reload()");
+    browser.until("document.querySelector('.log li:nth-child(7)')?.matches('.hit')");
+    browser.picture("log");
+    browser.must_be_silent();
+}
