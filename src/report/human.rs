@@ -1,6 +1,7 @@
 //! The closing summary of a run, as lines for people. Pure.
 
-use super::proof::{held_back, proof_of, unproven};
+use super::ending::number;
+use super::proof::{held_back, proof_of, rests_on, unproven};
 pub use crate::chat::money;
 use crate::chat::{ChangeKind, FileChange};
 use crate::run::{ChangedFile, TaskResult};
@@ -21,7 +22,7 @@ const FILES_NAMED: usize = 20;
 /// Findings, and entries of what is in no tree, that are named one by one.
 const NAMED: usize = 20;
 
-/// The closing summary: what is not proven or was found, attempts, files, tools, tokens, time.
+/// The closing summary: what the pass rests on, what is not proven or was found, attempts, files, tools, tokens, time, the run's id.
 pub fn closing(result: &TaskResult) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut say = |about, says: String| facts.push(Fact { about, says });
@@ -29,6 +30,9 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
         0 => "none reached the gate".to_owned(),
         number => number.to_string(),
     };
+    if let Some(proof) = proof_of(result) {
+        say("proof", rests_on(proof));
+    }
     for (place, what) in proof_of(result).map(unproven).unwrap_or_default().into_iter().enumerate() {
         say(if place == 0 { "unproven" } else { "" }, what.to_owned());
     }
@@ -49,7 +53,7 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     if let Some(told) = before {
         say("before", told);
     }
-    say("attempts", format!("{judged}, {} model turns", result.turns));
+    say("attempts", format!("{judged}, {}", number(result.turns, "model turn")));
     for (place, says) in files(result).into_iter().enumerate() {
         say(if place == 0 { "files" } else { "" }, says);
     }
@@ -66,12 +70,15 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     say("tools", tools(result));
     say("tokens", tokens(result));
     say("time", seconds(result.duration_ms));
-    if let Some(flags) = joined_flags(&result.protected) {
-        let folders =
-            if flags_open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
-        say("hint", format!("to let these findings through, run it again with {folders}{flags}"));
-    }
+    say("run", result.run.to_string());
     facts
+}
+
+/// The flags that let all changes through which were put back, to be pasted; none where nothing was.
+pub fn hint(result: &TaskResult) -> Option<Fact> {
+    let flags = joined_flags(&result.protected)?;
+    let folders = if flags_open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
+    Some(Fact { about: "hint", says: format!("to let these findings through, run it again with {folders}{flags}") })
 }
 
 /// The files that differ from the base, with their sum where there are several. Where that is not known, those that file tools changed.

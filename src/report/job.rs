@@ -2,7 +2,7 @@
 
 use super::lane::LaneResult;
 use super::lane::markdown::{self, code};
-use super::{Fact, REPORT_SCHEMA_VERSION, closing};
+use super::{Fact, REPORT_SCHEMA_VERSION, closing, hint};
 use crate::run::TaskResult;
 use crate::verdict::{Reason, StepReport, Verification};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
     let mark = if result.verified { "✓" } else { "✗" };
     let how = if result.verified { "verified" } else { result.message.as_str() };
     let mut text = format!("# {mark} {}\n\n{}\n\n", code(&result.title), code(how));
-    for Fact { about, says } in closing(result) {
+    for Fact { about, says } in closing(result).into_iter().chain(hint(result)) {
         let about = if about.is_empty() { String::new() } else { format!("{about}: ") };
         text.push_str(&format!("- {about}{}\n", code(&says)));
     }

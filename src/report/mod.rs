@@ -2,6 +2,7 @@
 
 pub mod attest;
 mod course;
+mod ending;
 mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod job;
@@ -14,7 +15,8 @@ mod proof;
 pub mod runs;
 pub mod story;
 
-pub use human::{Fact, closing, committed, count, money, seconds};
+pub use ending::{Headline, Mood, NextStep, failed, headline, next_steps, number};
+pub use human::{Fact, closing, committed, count, hint, money, seconds};
 pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;

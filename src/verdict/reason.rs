@@ -131,6 +131,40 @@ impl Reason {
         }
     }
 
+    /// Two or three words on how a run ended, for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Skipped => "not verified",
+            Self::GateFailed => "failed",
+            Self::Stuck => "stuck",
+            Self::BadInput => "bad input",
+            Self::PlanFailed => "not planned",
+            Self::ProviderFailed => "provider failed",
+            Self::Refused => "refused",
+            Self::EmptyResponse => "no answer",
+            Self::ModelProtocol => "invalid answers",
+            Self::MaxTurns => "turn limit",
+            Self::BudgetTokens => "token limit",
+            Self::BudgetMoney => "money limit",
+            Self::BudgetTime => "time limit",
+            Self::LoopDetected => "loop",
+            Self::GateErrored => "checks not run",
+            Self::NotDelivered => "not committed",
+            Self::NoSandbox => "no sandbox",
+            Self::GateTampered => "tampered with",
+            Self::Blocked => "blocked",
+            Self::IoError => "cannot write",
+            Self::Internal => "internal error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The label of a reason that goes by its word in the report. An unknown word stays as it is.
+    pub fn label_of(word: &str) -> &str {
+        Self::ALL.into_iter().find(|reason| reason.row().word == word).map_or(word, |reason| reason.label())
+    }
+
     /// The exit code, given who asked for a stop.
     pub fn exit_code(self, stopped_by: Option<StopCause>) -> u8 {
         match (self, stopped_by) {
@@ -174,6 +208,8 @@ mod tests {
         assert_eq!(words.len(), Reason::ALL.len());
         for reason in Reason::ALL {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.row().word);
+            assert_eq!(Reason::label_of(reason.row().word), reason.label());
+            assert!(!reason.label().contains('_'));
         }
     }
 

@@ -1,0 +1,232 @@
+//! The end of a run for people: one line on how it ended, and the commands that make sense next. Pure.
+
+use super::human::{count, seconds};
+use super::proof::proof_of;
+use crate::chat::money;
+use crate::run::TaskResult;
+use crate::verdict::{Reason, StopCause, shell_word};
+
+/// The mood of an ending, which decides its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mood {
+    /// The checks passed.
+    Good,
+    /// The run ended as a person wanted it, but its work is not fully verified.
+    Mixed,
+    /// The run failed.
+    Bad,
+}
+
+/// One line on how a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headline {
+    /// Its mood.
+    pub mood: Mood,
+    /// The first words: `✓ Verified`.
+    pub lead: String,
+    /// The rest, with what stands between: ` in 41.2s · 2 attempts · src/lib.rs +2 -2 · $0.0400`.
+    pub rest: String,
+}
+
+/// A command that makes sense after a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStep {
+    /// The command line.
+    pub command: String,
+    /// What the command does.
+    pub does: &'static str,
+}
+
+/// Returns the line on how a run ended: `✓ Verified in 41.2s · 2 attempts · src/lib.rs +2 -2 · $0.0400`,
+/// `✗ Failed after 4 attempts: verify/test`.
+pub fn headline(result: &TaskResult) -> Headline {
+    let time = seconds(result.duration_ms);
+    let (mood, lead, rest) = match result.reason {
+        Reason::Verified if result.turns == 0 => (Mood::Good, "✓ Verified", format!(": {}", result.message)),
+        Reason::Verified if !result.protected.is_empty() => {
+            (Mood::Mixed, "✓ Verified, without the changes below,", format!(" in {time}{}", work(result)))
+        }
+        Reason::Verified => (Mood::Good, "✓ Verified", format!(" in {time}{}", work(result))),
+        Reason::Skipped => (Mood::Mixed, "✓ Done, not verified,", format!(" in {time}{}", work(result))),
+        Reason::Cancelled => (Mood::Mixed, "✗ Cancelled", format!(" after {time}{}", work(result))),
+        reason => (Mood::Bad, failed(reason), cause(result)),
+    };
+    Headline { mood, lead: lead.to_owned(), rest }
+}
+
+/// Returns the first words on a run that failed.
+pub fn failed(reason: Reason) -> &'static str {
+    match reason {
+        Reason::BadInput | Reason::PlanFailed => "✗ Not started",
+        Reason::MaxTurns
+        | Reason::BudgetTokens
+        | Reason::BudgetMoney
+        | Reason::BudgetTime
+        | Reason::LoopDetected
+        | Reason::GateTampered => "✗ Stopped",
+        Reason::Blocked => "✗ Blocked",
+        Reason::NotDelivered => "✗ Verified, but not committed",
+        _ => "✗ Failed",
+    }
+}
+
+/// The attempts, the changes and the cost, each behind a dot.
+fn work(result: &TaskResult) -> String {
+    let attempts = result.attempts.len() as u64;
+    let parts = [(attempts > 0).then(|| number(attempts, "attempt")), changes(result), cost(result)];
+    parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
+}
+
+fn changes(result: &TaskResult) -> Option<String> {
+    let difference = result.difference.as_ref()?;
+    Some(match (difference.files, difference.changes.first()) {
+        (0, _) => "no file changed".to_owned(),
+        (1, Some(file)) => file.told(),
+        (files, _) => {
+            format!("{} +{} -{}", number(files, "file"), count(difference.added), count(difference.removed))
+        }
+    })
+}
+
+/// The cost as far as it is known; an estimate is marked as one.
+fn cost(result: &TaskResult) -> Option<String> {
+    let micros = result.usage.total.cost_micros.filter(|micros| *micros > 0)?;
+    let about = match () {
+        () if !result.usage.unpriced().is_empty() => "at least ",
+        () if result.usage.total.estimated_tokens > 0 => "about ",
+        () => "",
+    };
+    Some(format!("{about}{}", money(micros)))
+}
+
+/// How many attempts a failed run had, and why it failed.
+fn cause(result: &TaskResult) -> String {
+    let attempts = result.attempts.len() as u64;
+    let after = if attempts == 0 { String::new() } else { format!(" after {}", number(attempts, "attempt")) };
+    let message = match result.message.as_str() {
+        "" => result.reason.row().meaning,
+        message => message.strip_prefix("failed: ").unwrap_or(message),
+    };
+    format!("{after}: {message}")
+}
+
+/// A number with its noun: `1 turn`, `2 turns`.
+pub fn number(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Returns the commands that make sense after a run that goes by the name `run`, the most useful first; at most three.
+pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
+    let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
+    let has_changed = result.changed_paths().next().is_some();
+    let is_in_place = result.worktree.is_none() && result.commit.is_none();
+    let diff = || has_changed.then(|| step(format!("runs diff {run}"), "see what changed"));
+    let undo = || (has_changed && is_in_place).then(|| step(format!("runs undo {run}"), "put the files back"));
+    let log =
+        || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(name)), "read its output"));
+    let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "go on with the conversation"));
+    let resume = |does| Some(step(format!("runs resume {run}"), does));
+    let steps = match result.reason {
+        Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
+            let apply = || step(format!("apply {run} --branch NAME"), "commit it to a branch");
+            [diff(), has_changed.then(apply), undo()]
+        }
+        Reason::Verified | Reason::Skipped => [diff(), undo(), None],
+        Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => [resume("go on"), diff(), undo()],
+        Reason::Blocked => [resume("go on later"), diff(), undo()],
+        Reason::NotDelivered => {
+            let apply = step(format!("apply {run} --branch NAME"), "commit it to another branch");
+            [resume("try the commit again"), Some(apply), diff()]
+        }
+        Reason::IoError => [resume("go on once files can be written"), None, None],
+        Reason::BadInput | Reason::PlanFailed | Reason::NoSandbox => {
+            [Some(step("doctor".into(), "check the environment")), None, None]
+        }
+        Reason::GateErrored => [log(), Some(step("doctor".into(), "check the environment")), undo()],
+        Reason::ProviderFailed | Reason::Refused | Reason::EmptyResponse | Reason::ModelProtocol => {
+            [Some(step("models check".into(), "ask each model whether it answers")), diff(), undo()]
+        }
+        Reason::GateFailed | Reason::Stuck => [log(), diff(), go_on("…")],
+        Reason::MaxTurns
+        | Reason::BudgetTokens
+        | Reason::BudgetMoney
+        | Reason::BudgetTime
+        | Reason::LoopDetected
+        | Reason::GateTampered
+        | Reason::Cancelled => [diff(), go_on("…"), undo()],
+        Reason::Internal => [None, None, None],
+    };
+    steps.into_iter().flatten().collect()
+}
+
+/// The first step that failed in the newest verdict and has a log.
+fn failed_step(result: &TaskResult) -> Option<&str> {
+    let steps = &result.attempts.last()?.verdict.steps;
+    steps.iter().find(|step| step.status.is_failure() && step.log.is_some()).map(|step| step.step.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::Moment;
+    use crate::run::{ChangedFile, ChangedLines, Difference, Event, Run};
+
+    fn result(reason: Reason) -> TaskResult {
+        let mut run = Run::new();
+        run.handle(Moment(5), Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() });
+        let result = TaskResult { reason, turns: 3, duration_ms: 41_200, ..run.result().unwrap() };
+        TaskResult { message: reason.row().meaning.into(), ..result }
+    }
+
+    fn changed(result: TaskResult) -> TaskResult {
+        let file = ChangedFile {
+            path: "src/lib.rs".into(),
+            from: None,
+            mode_before: Some("100644".into()),
+            mode: Some("100644".into()),
+            lines: Some(ChangedLines { added: 2, removed: 2 }),
+        };
+        TaskResult { difference: Some(Box::new(Difference::new([file]))), ..result }
+    }
+
+    fn line(result: &TaskResult) -> String {
+        let Headline { lead, rest, .. } = headline(result);
+        lead + &rest
+    }
+
+    fn commands(result: &TaskResult) -> Vec<String> {
+        next_steps(result, "last").into_iter().map(|step| step.command).collect()
+    }
+
+    #[test]
+    fn an_ending_is_one_line_with_time_change_and_cost() {
+        let mut verified = changed(result(Reason::Verified));
+        verified.usage.total.cost_micros = Some(40_000);
+        assert_eq!(line(&verified), "✓ Verified in 41.2s · src/lib.rs +2 -2 · $0.0400");
+        verified.usage.total.estimated_tokens = 7;
+        assert_eq!(line(&verified), "✓ Verified in 41.2s · src/lib.rs +2 -2 · about $0.0400");
+        assert_eq!(line(&changed(result(Reason::Cancelled))), "✗ Cancelled after 41.2s · src/lib.rs +2 -2");
+        let failed = TaskResult { message: "failed: verify/test".into(), ..result(Reason::GateFailed) };
+        assert_eq!(line(&failed), "✗ Failed: verify/test");
+    }
+
+    #[test]
+    fn no_ending_has_an_internal_word() {
+        for reason in Reason::ALL {
+            let line = line(&result(reason));
+            assert!(!line.contains('_') && line.starts_with(['✓', '✗']), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_ending_names_commands_that_make_sense() {
+        let wanted = |reason| commands(&changed(result(reason)));
+        assert_eq!(wanted(Reason::Skipped), ["fledge runs diff last", "fledge runs undo last"]);
+        assert_eq!(wanted(Reason::GateFailed), ["fledge runs diff last", "fledge runs continue last \"…\""]);
+        assert_eq!(wanted(Reason::Blocked)[0], "fledge runs resume last");
+        assert_eq!(wanted(Reason::PlanFailed), ["fledge doctor"]);
+        let terminated = TaskResult { stopped_by: Some(StopCause::Terminate), ..result(Reason::Cancelled) };
+        assert_eq!(commands(&terminated), ["fledge runs resume last"]);
+        assert_eq!(commands(&result(Reason::Skipped)), [""; 0]);
+    }
+}
