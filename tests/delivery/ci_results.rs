@@ -51,7 +51,7 @@ fn a_job_of_github_has_annotations_a_summary_and_outputs() {
         .env("GITHUB_OUTPUT", outputs.to_str().unwrap())
         .run();
     ended.must_be(1, "gate_failed");
-    assert!(ended.stderr.contains("::error title=verify/cc::"), "{}", ended.story());
+    assert!(ended.stderr.contains("::error title=verify/cc,file=src/a.c,line=3::"), "{}", ended.story());
     assert!(ended.file("summary.md").unwrap().contains("lane `verify` failed"));
     let outputs = ended.file("outputs").unwrap();
     assert!(outputs.starts_with("other=1\nverified=false\nexit-code=1\nreason=gate_failed\nrun="), "{outputs}");

@@ -37,6 +37,16 @@ pub(crate) fn complaints<'a>(result: &LaneResult<'a>) -> Vec<Complaint<'a>> {
     result.steps.iter().filter(is_told).flat_map(of_step).take(OF_LANE).collect()
 }
 
+/// The first place that a step names: a file below the project, and its line.
+pub(super) fn place_of(step: &StepReport) -> Option<(String, u32)> {
+    let first = of_step(step).into_iter().next()?;
+    (first.file != lane_file(step)).then_some((first.file, first.line))
+}
+
+fn lane_file(step: &StepReport) -> String {
+    format!("lanes/{}.yaml", step.lane)
+}
+
 fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
     let is_error = step.status.is_failure();
     let of = |file: String, line, column, message: String| Complaint {
@@ -80,7 +90,7 @@ fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
     }
     if places.is_empty() {
         let message = format!("{}\n{}", how(step), step.excerpt);
-        places.push(of(format!("lanes/{}.yaml", step.lane), 1, None, message));
+        places.push(of(lane_file(step), 1, None, message));
     }
     places
 }

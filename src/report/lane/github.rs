@@ -5,6 +5,7 @@
 //! of the log, which takes any line that begins with `##[endgroup]` for one of its own; and whoever is killed between the two
 //! commands leaves all later ones of the job switched off.
 
+use super::complaints::place_of;
 use super::{LaneResult, failing, how, test_name};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus, TestCase};
@@ -88,7 +89,9 @@ fn complaints(kind: &str, step: &StepReport, below: &Path) -> Vec<String> {
     }
     let title = property(&format!("{}/{}", step.lane, step.step));
     let message = format!("{}\n{}", how(step), step.excerpt);
-    vec![format!("::{kind} title={title}::{}", data(message.trim_end()))]
+    let place = place_of(step)
+        .map(|(file, line)| format!(",file={},line={line}", property(&below.join(file).to_string_lossy())));
+    vec![format!("::{kind} title={title}{}::{}", place.unwrap_or_default(), data(message.trim_end()))]
 }
 
 /// Text as the message of a command. The viewer of the log shows its lines one by one.
@@ -139,6 +142,17 @@ mod tests {
                 "::error title=verify/web%3A dates b::b",
                 "::error title=verify/web%3A dates c,file=/abs/c.js,line=1::c",
             ]
+        );
+    }
+
+    #[test]
+    fn a_step_without_tests_is_told_where_its_output_names_a_place() {
+        let excerpt = "error[E0308]: mismatched types\n  --> src/lib.rs:7:5\n".to_owned();
+        let steps = [StepReport { excerpt, ..step("build", StepStatus::Failed) }];
+        let told = annotations(&failed(&steps, &[]), Path::new("sub"));
+        assert!(
+            told[0].starts_with("::error title=verify/build,file=sub/src/lib.rs,line=7::exit 1%0Aerror"),
+            "{told:?}"
         );
     }
 
