@@ -1,20 +1,34 @@
 //! The terminal, as a watcher of events: what people see is a fold over them.
 
+mod call;
+mod counting;
+mod ending;
+mod expected;
+mod gate;
 mod nested;
+mod prose;
 
-use super::live::{self, Live};
+pub(super) use call::{gist_of_args, upshot, verb};
+pub(super) use ending::{closing, fact};
+pub(super) use expected::expected;
+
+use super::live::{self, Live, Status};
 use super::paint::{self, Tone};
 use super::signals::STOPPING;
-use super::steps::{self, Line, Story, Told};
-use crate::chat::Detail;
-use crate::report::{self, Fact, seconds};
-use crate::run::{AgentEvent, Phase, StateName, TaskResult};
-use crate::verdict::{Reason, StepProgress, as_judged};
-use serde_json::Value;
+use super::steps;
+use crate::chat::Usage;
+use crate::limits::Limits;
+use crate::process::Stopwatch;
+use crate::report::{self, number, seconds};
+use crate::run::{AgentEvent, Phase, StateName};
+use crate::verdict::Finding;
+use call::Ended;
+use gate::GateView;
+use prose::Prose;
 use std::collections::BTreeMap;
 
-/// Characters of a tool call's argument, or of its result's first line, that are shown.
-const GIST: usize = 90;
+/// Columns of a line where no terminal says how many there are.
+const PIPE: usize = 160;
 
 /// The most findings that are told line by line.
 const FINDINGS: usize = 20;
@@ -27,15 +41,13 @@ pub(super) struct Display {
     live: Live,
     /// The one thing that goes on, when it is not a step.
     doing: String,
-    /// The steps of the gate that runs.
-    story: Story,
-    /// Is true once a line says that the base is judged, before the agent starts.
-    has_told_base: bool,
+    gate: GateView,
+    /// What the model says, on a terminal: elsewhere it is written as it comes.
+    prose: Prose,
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,
-    attempt: u32,
-    attempts: u32,
-    turn: u64,
+    /// The line at the bottom of a terminal, and with it how far the run is.
+    status: Status,
     /// Whether the tool call that is about to be shown succeeded.
     succeeded: bool,
     /// The same of sub-agents, by their paths.
@@ -43,71 +55,84 @@ pub(super) struct Display {
 }
 
 impl Display {
-    pub(super) fn new(is_live: bool) -> Self {
-        let (live, doing, story) = (Live::new(is_live), String::new(), Story::default());
+    /// `before_ms` is how long the run has taken so far.
+    pub(super) fn new(is_live: bool, before_ms: u64) -> Self {
+        let (limits, usage, since) = (Limits::default(), Usage::default(), Stopwatch::start());
         Self {
-            live,
-            doing,
-            story,
-            has_told_base: false,
+            live: Live::new(is_live),
+            doing: String::new(),
+            gate: GateView::default(),
+            prose: Prose::default(),
             is_mid_line: false,
-            attempt: 0,
-            attempts: 1,
-            turn: 0,
+            status: Status { attempt: (0, 1), turn: 0, checks: None, usage, limits, since, before_ms },
             succeeded: true,
             nested: BTreeMap::new(),
         }
     }
 
-    /// Shows one event.
+    /// Knows from earlier runs how many milliseconds each step of the gate takes, by `lane/step`.
+    pub(super) fn expecting(self, steps: BTreeMap<String, u64>) -> Self {
+        Self { gate: GateView::expecting(steps), ..self }
+    }
+
+    /// Shows one event, and the status after it.
     pub(super) fn show(&mut self, event: &AgentEvent) {
+        self.show_above(event);
+        if let AgentEvent::Finished { .. } = event {
+            self.close();
+        } else {
+            self.live.status(self.status.clone());
+        }
+    }
+
+    /// Takes the live lines away, for the last words.
+    pub(super) fn close(&mut self) {
+        self.clear();
+        self.live.finish();
+    }
+
+    /// Shows what an event says above the live lines.
+    fn show_above(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Started { title, models, max_retries, verify, .. } => {
-                self.attempts = if *verify { max_retries + 1 } else { 1 };
+            AgentEvent::Started { title, models, max_retries, verify, limits } => {
+                self.status.attempt.1 = if *verify { max_retries + 1 } else { 1 };
+                self.status.limits = limits.clone();
                 let about = format!("  {}", models.join(", "));
                 self.line(&[(Tone::Strong, title), (Tone::Faint, &about)]);
             }
             AgentEvent::Resumed { state, attempt, turn } => {
-                (self.attempt, self.turn) = (*attempt, *turn);
+                (self.status.attempt.0, self.status.turn) = (*attempt, *turn);
                 let state = self.words(*state);
                 self.line(&[(Tone::Strong, "● "), (Tone::Plain, &format!("taken up again: {state}"))]);
             }
             AgentEvent::Recalled { ids } => {
-                let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
-                self.line(&[(Tone::Faint, &format!("  recalled from earlier runs: {}", ids.join(", ")))]);
+                self.line(&[(Tone::Faint, &format!("  memory: {}", number(ids.len() as u64, "note")))]);
             }
             AgentEvent::StateChanged(state) => self.state(*state),
             AgentEvent::PhaseChanged(phase) => self.phase(*phase),
             AgentEvent::Text(text) => self.text(text),
             AgentEvent::ToolCall { name, args } => {
                 self.clear();
-                self.begin(format!("{name} {}", gist_of_args(args)));
+                self.begin(format!("{} {}", verb(name), gist_of_args(args)));
             }
             AgentEvent::ToolResult { success, .. } => self.succeeded = *success,
             AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
-                self.tool(name, args, *denied, *duration_ms, output, change.is_some(), detail);
-                if let Some(change) = change {
-                    self.line(&[(Tone::Faint, &format!("    {} +{} -{}", change.path, change.added, change.removed))]);
-                }
+                let (denied, duration_ms, change, succeeded) = (*denied, *duration_ms, change.as_ref(), self.succeeded);
+                self.call(&Ended { name, args, denied, succeeded, duration_ms, output, change, detail });
             }
-            AgentEvent::ToolOutput { text } => self.live.note(&self.doing, text.lines().last().unwrap_or_default()),
+            AgentEvent::ToolOutput { text } => text.lines().for_each(|line| self.live.note(&self.doing, line)),
             AgentEvent::LaneStep(progress) => self.step(progress),
             AgentEvent::VerifyResult { unchanged_since: Some(attempt), .. } => self.unjudged(*attempt),
             AgentEvent::VerifyResult { success, failed_steps, duration_ms, feedback, .. } => {
                 self.verdict(*success, failed_steps, feedback, *duration_ms);
             }
-            AgentEvent::Tamper { findings } => {
-                let (shown, more) = findings.split_at(findings.len().min(FINDINGS));
-                shown.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
-                if !more.is_empty() {
-                    self.warn(&format!("protected: and {} more, which the report names", more.len()));
-                }
-            }
+            AgentEvent::Tamper { findings } => self.tampered(findings),
             AgentEvent::Retry { what, tries, wait_ms, error } => {
                 self.warn(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)));
             }
-            AgentEvent::TurnDiscarded { error } if self.is_mid_line => {
-                self.warn(&format!("the answer above is void: {error}"))
+            AgentEvent::TurnDiscarded { error } if self.has_open_text() => {
+                self.clear();
+                self.warn(&format!("the answer above is void: {error}"));
             }
             AgentEvent::Compaction { success: true, note } => self.warn(&format!("conversation shortened: {note}")),
             AgentEvent::Compaction { note, .. } => self.warn(&format!("conversation not shortened: {note}")),
@@ -117,107 +142,118 @@ impl Display {
             AgentEvent::Limit { reason } => self.warn(reason.row().meaning),
             AgentEvent::Warning(message) => self.warn(message),
             AgentEvent::Hook { note } => self.hook(note),
-            AgentEvent::Committed { commit, branch } => {
-                let said = report::committed(commit, branch.as_deref());
-                self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
-            }
-            AgentEvent::Finished { .. } => self.clear(),
+            AgentEvent::Committed { commit, branch } => self.committed(commit, branch.as_deref()),
+            AgentEvent::Usage(usage) => self.status.usage = usage.clone(),
             AgentEvent::Thinking(_)
             | AgentEvent::TurnDiscarded { .. }
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Subagent { .. }
             | AgentEvent::Checkpoint { .. }
             | AgentEvent::Proved { .. }
-            | AgentEvent::Usage(_) => {}
+            | AgentEvent::Finished { .. } => {}
+        }
+    }
+
+    fn call(&mut self, call: &Ended<'_>) {
+        self.clear();
+        call.lines(self.width()).iter().for_each(|line| paint::line(line));
+    }
+
+    fn tampered(&mut self, findings: &[Finding]) {
+        let (shown, more) = findings.split_at(findings.len().min(FINDINGS));
+        shown.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
+        if !more.is_empty() {
+            self.warn(&format!("protected: and {} more, which the report names", more.len()));
+        }
+    }
+
+    fn committed(&mut self, commit: &str, branch: Option<&str>) {
+        let said = report::committed(commit, branch);
+        self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
+        if branch.is_none() {
+            let short = commit.get(..12).unwrap_or(commit);
+            let keeps = format!("`git branch NAME {short}` keeps it");
+            self.warn(&format!("HEAD is detached, so no branch has this commit: {keeps}"));
         }
     }
 
     /// A person wants to stop. What goes on does so for a moment, and keeps its live line.
     pub(super) fn stopping(&mut self) {
-        if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
-            paint::line::<&str>(&[]);
-        }
+        self.end_text();
         paint::line(&[(Tone::Warn, STOPPING)]);
     }
 
     fn state(&mut self, state: StateName) {
-        if state == StateName::Idle {
-            return self.clear();
-        }
         if state != StateName::Verifying {
             self.base();
         }
-        self.attempt += u32::from(state == StateName::Executing);
-        let text = self.words(state);
-        self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
-    }
-
-    /// What the gate said of the base, when it was asked while the run was planned.
-    fn base(&mut self) {
-        let story = std::mem::take(&mut self.story);
-        if story.is_empty() {
-            return;
-        }
-        self.clear();
-        let causes = story.causes();
-        if causes.is_empty() {
-            return self.line(&[(Tone::Good, "✓ the gate passes on the base")]);
-        }
-        story.closing(true).iter().for_each(|line| paint::line(line));
-        let names = format!(": {}", steps::named(&causes));
-        self.line(&[(Tone::Warn, "✗ the gate fails on the base"), (Tone::Plain, &names)]);
-    }
-
-    /// A state, with the attempt that is under way.
-    fn words(&self, state: StateName) -> String {
+        self.status.attempt.0 += u32::from(state == StateName::Executing);
         match state {
-            StateName::Idle => "idle".into(),
-            StateName::Planning => "planning".into(),
-            StateName::Executing => format!("executing, attempt {} of {}", self.attempt, self.attempts),
-            StateName::Verifying => "verifying".into(),
-            StateName::Reporting => "reporting".into(),
+            StateName::Executing | StateName::Verifying => {
+                let text = self.words(state);
+                self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
+            }
+            // States of the machine alone; `-v` logs them.
+            StateName::Idle | StateName::Planning | StateName::Reporting => self.clear(),
+        }
+    }
+
+    /// What goes on in a state.
+    fn words(&self, state: StateName) -> String {
+        let (attempt, attempts) = self.status.attempt;
+        match state {
+            StateName::Idle => "over".into(),
+            StateName::Planning => "preparing".into(),
+            StateName::Executing => format!("attempt {attempt} of {attempts}"),
+            StateName::Verifying => "running the checks".into(),
+            StateName::Reporting => "writing the report".into(),
         }
     }
 
     fn phase(&mut self, phase: Phase) {
         let what = match phase {
             Phase::CallingModel => {
-                self.turn += 1;
-                format!("waiting for the model, turn {}", self.turn)
+                self.status.turn += 1;
+                "waiting for the model"
             }
-            Phase::BackingOff => "waiting before another try".into(),
-            Phase::Confirming => "waiting for an answer".into(),
-            Phase::Dispatching => "a sub-agent works".into(),
-            Phase::RunningHooks => "finishing the turn".into(),
+            Phase::BackingOff => "waiting before another try",
+            Phase::Confirming => {
+                self.clear(); // the question stands below all text
+                "waiting for an answer"
+            }
+            Phase::Dispatching => "a sub-agent works",
+            Phase::RunningHooks => "finishing the turn",
             Phase::AnsweringQuery => {
                 self.clear(); // the next answer begins a line of its own
-                "looking something up".into()
+                "looking something up"
             }
-            Phase::Compacting => "shortening the conversation".into(),
+            Phase::Compacting => "shortening the conversation",
             Phase::JudgingBase => {
                 let what = "waiting for the checks of the base";
                 if !self.live.is_wanted() {
                     self.line(&[(Tone::Faint, &format!("  {what}"))]);
                 }
-                what.into()
+                what
             }
             Phase::RunningTools => return,
         };
-        if !self.is_mid_line {
-            self.begin(what);
+        if !self.has_open_text() {
+            self.begin(what.to_owned());
         }
     }
 
-    /// Returns true if the model's last line has not ended. A line of the log ends it.
-    fn is_mid_line(&self) -> bool {
-        self.is_mid_line && live::is_mid_line()
-    }
-
     /// What the model says, each line behind a bar: it cannot be taken for a line of ours, nor for a command to whoever reads the log.
+    /// On a terminal words are kept whole.
     fn text(&mut self, text: &str) {
         self.live.clear();
+        if self.live.is_wanted() {
+            let lines = self.prose.take(text, self.width().saturating_sub(2));
+            lines.iter().for_each(|line| quote(line));
+            let rest = self.prose.unfinished().map(|rest| [(Tone::Faint, "│ "), (Tone::Plain, rest)]);
+            return self.live.unfinished(rest.map(|line| paint::painted(&line)).unwrap_or_default());
+        }
         for piece in text.split_inclusive('\n') {
-            if !self.is_mid_line() {
+            if !(self.is_mid_line && live::is_mid_line()) {
                 paint::write(&[(Tone::Faint, "│ ")]);
             }
             paint::write(&[(Tone::Plain, piece)]);
@@ -225,38 +261,25 @@ impl Display {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one line is made of these")]
-    fn tool(&mut self, name: &str, args: &Value, denied: bool, ms: u64, output: &str, changed: bool, detail: &Detail) {
-        let (tone, result) = upshot(denied, self.succeeded, changed, output, detail);
-        let (call, time) = (format!("  {} ", paint::one_line(name)), format!("{}  ", cut(&gist_of_args(args), GIST)));
-        let slow = if ms >= 1000 { format!(" ({})", seconds(ms)) } else { String::new() };
-        self.line(&[(Tone::Strong, &call), (Tone::Plain, &time), (tone, &result), (Tone::Faint, &slow)]);
+    /// Whether the newest line of the model's text has not ended.
+    fn has_open_text(&self) -> bool {
+        self.is_mid_line || self.prose.unfinished().is_some()
     }
 
-    fn step(&mut self, progress: &StepProgress) {
-        match progress {
-            StepProgress::Started { lane, step, command } => {
-                if self.attempt == 0 && !std::mem::replace(&mut self.has_told_base, true) {
-                    self.line(&[(Tone::Faint, "  judging the base")]);
-                }
-                self.live.begin(&format!("{lane}/{step}"), command);
-            }
-            StepProgress::Output { lane, step, line } => self.live.note(&format!("{lane}/{step}"), line),
-            StepProgress::Retried(report) => {
-                self.live.end(&format!("{}/{}", report.lane, report.step));
-                self.story.interrupted();
-                paint::line(&steps::retried(report));
-            }
-            StepProgress::Ended(report) => {
-                self.live.end(&format!("{}/{}", report.lane, report.step));
-                paint::line(&steps::result(report));
-                self.story.ended(report.clone(), Told::Result);
-            }
+    fn end_text(&mut self) {
+        if let Some(line) = self.prose.end() {
+            self.live.unfinished(String::new());
+            quote(&line);
+        }
+        // A line of the log has ended it otherwise.
+        if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
+            paint::line::<&str>(&[]);
         }
     }
 
-    fn unjudged(&mut self, attempt: u32) {
-        self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
+    /// Columns of a line: of the terminal, else as many as are easily read.
+    fn width(&self) -> usize {
+        if self.live.is_wanted() { live::width() } else { PIPE }
     }
 
     /// Shows what a hook has printed. The warning before it has shown the first line of the note.
@@ -266,28 +289,12 @@ impl Display {
         printed.take(REASONS).for_each(|line| paint::line(&steps::output(line)));
     }
 
-    /// The steps that failed, with what explains them, and the verdict.
-    fn verdict(&mut self, success: bool, failed: &[String], feedback: &str, duration_ms: u64) {
-        if self.attempt == 0 {
-            return self.base(); // before any agent
-        }
-        let (story, time) = (std::mem::take(&mut self.story), format!(" ({})", seconds(duration_ms)));
-        self.clear();
-        if success {
-            return self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
-        }
-        story.closing(true).iter().for_each(|line| paint::line(line));
-        if failed.is_empty() {
-            feedback.lines().take(REASONS).for_each(|line| paint::line(&steps::output(line)));
-        }
-        let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
-        let counts = format!("; {}", story.counts(true));
-        let verdict = (Tone::Bad, "✗ the gate did not pass");
-        self.line(&[verdict, (Tone::Faint, &time), (Tone::Plain, &names), (Tone::Faint, &counts)]);
-    }
-
     fn warn(&mut self, message: &str) {
-        self.line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(message))]);
+        if !self.live.is_wanted() {
+            self.clear();
+        }
+        // On a terminal it stands above what goes on and what the model is saying.
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(message))]);
     }
 
     fn line(&mut self, pieces: &[(Tone, &str)]) {
@@ -302,71 +309,14 @@ impl Display {
         self.doing = what;
     }
 
+    /// Ends the text of the model, and takes away what goes on.
     fn clear(&mut self) {
+        self.end_text();
         self.live.clear();
-        if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
-            paint::line::<&str>(&[]);
-        }
     }
 }
 
-/// How the run ended, and unless only errors are wanted, the summary.
-pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
-    let (tone, mark) = match result.reason {
-        Reason::Verified if !result.protected.is_empty() => (Tone::Warn, "✓ verified, without the changes below"),
-        Reason::Verified => (Tone::Good, "✓ verified"),
-        Reason::Skipped => (Tone::Warn, "✓ done, not verified"),
-        Reason::Cancelled => (Tone::Warn, "✗ cancelled"),
-        reason => (Tone::Bad, reason.row().word),
-    };
-    let message = match report::proof_of(result) {
-        Some(proof) if result.exit_code == 0 && result.turns == 0 => {
-            format!(": {}; {}", result.message, report::rests_on(proof))
-        }
-        Some(proof) if result.exit_code == 0 => format!(": {}", report::rests_on(proof)),
-        _ if result.cancelled || result.reason == Reason::Skipped => String::new(),
-        _ => format!(": {}", result.message),
-    };
-    let mut lines = vec![vec![(tone, mark.to_owned()), (Tone::Plain, message.replace('\n', "\n  "))]];
-    if !only_errors {
-        lines.extend(report::closing(result).iter().map(fact));
-    }
-    lines
-}
-
-/// A line of a summary.
-pub(super) fn fact(fact: &Fact) -> Line {
-    vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
-}
-
-/// What came of a tool call, in a few words.
-pub(super) fn upshot(denied: bool, succeeded: bool, changed: bool, output: &str, detail: &Detail) -> (Tone, String) {
-    let first = cut(output.lines().next().unwrap_or_default(), GIST);
-    match detail {
-        _ if denied => (Tone::Warn, format!("refused: {first}")),
-        Detail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
-        Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
-        Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
-        Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
-        _ if !succeeded => (Tone::Bad, format!("failed: {first}")),
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } if changed => {
-            (Tone::Good, "done".into())
-        }
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } => (Tone::Faint, first),
-    }
-}
-
-/// The argument that tells most about a call: its path, command or pattern, else the first text.
-pub(super) fn gist_of_args(args: &Value) -> String {
-    let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
-    let first = || args.as_object()?.values().find_map(Value::as_str);
-    let gist = named.or_else(first).unwrap_or_default();
-    cut(gist.lines().next().unwrap_or_default(), GIST)
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+/// Shows a whole line of the model's text.
+fn quote(line: &str) {
+    paint::line(&[(Tone::Faint, "│ "), (Tone::Plain, line)]);
 }

@@ -1,16 +1,18 @@
 //! An agent at work as the command line sees it: signals stop it, events are shown or printed, and its result closes it.
 
-use super::display::{Display, closing};
+use super::display::{Display, closing, expected};
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::results::Results;
 use super::spool::Spool;
 use super::sync::{Plan, ServerArguments};
-use super::{asking, drawing, hear_out, json_line, no_output, signals};
+use super::{asking, drawing, hear_out, json_line, no_output, signals, terminal};
 use crate::config::{self, Environment};
 use crate::driver::{Agent, PlanFault, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
+use crate::report;
 use crate::run::TaskResult;
+use crate::store::Store;
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
@@ -46,6 +48,9 @@ pub(super) struct VoiceArguments {
     /// Never prompt and never draw live lines
     #[arg(long)]
     pub(super) ni: bool,
+    /// Have the terminal tell when the run is over
+    #[arg(long = "notify")]
+    pub(super) rings: bool,
 }
 
 /// How it is told of.
@@ -54,6 +59,7 @@ pub(super) struct Voice {
     json: bool,
     pub(super) quiet: bool,
     is_live: bool,
+    rings: bool,
     /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
     asks: Option<bool>,
     results: Results,
@@ -63,13 +69,14 @@ pub(super) struct Voice {
 
 impl Voice {
     pub(super) fn new(arguments: VoiceArguments, set: &config::Settings, environment: &Environment) -> Self {
-        let VoiceArguments { json, quiet, ni } = arguments;
+        let VoiceArguments { json, quiet, ni, rings } = arguments;
         let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
         let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
         Self {
             json,
             quiet,
             is_live: may_ask && can_move,
+            rings: rings && can_move,
             asks,
             results: Results::of_job(Path::new("."), environment),
             server: None,
@@ -80,6 +87,25 @@ impl Voice {
     /// The same, told of to this server where one is named, else to the one that is configured.
     pub(super) fn telling(self, server: &ServerArguments, set: &config::Settings, environment: &Environment) -> Self {
         Self { server: server.server(set).map(|sync| (sync, environment.clone())), ..self }
+    }
+
+    /// Has questions asked, events printed and shown.
+    fn hear(&self, agent: &mut Agent, spool: &Spool, display: &Arc<Mutex<Display>>) {
+        if let Some(can_move) = self.asks {
+            let screen = asking::screen();
+            agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
+        }
+        if self.json {
+            let spool = spool.clone();
+            agent.on_record(move |record| spool.push(&json_line(&serde_json::to_string(record).unwrap_or_default())));
+        }
+        if !self.quiet {
+            let display = display.clone();
+            agent.on_record(move |record| match &record.of {
+                None => lock(&display).show(&record.event),
+                Some(path) => lock(&display).show_of(path, &record.event),
+            });
+        }
     }
 
     /// The same, with files for its end.
@@ -103,25 +129,14 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
 pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-    let plan = plan(&voice, &settings)?;
+    let (plan, workspace) = (plan(&voice, &settings)?, settings.project().to_owned());
+    let state_dir = settings.state_dir.clone();
     let mut agent = Agent::new(settings).with_stop(stop.clone());
-    if let Some(can_move) = voice.asks {
-        let screen = asking::screen();
-        agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
-    }
     let spool = Spool::default();
-    if voice.json {
-        let spool = spool.clone();
-        agent.on_record(move |record| spool.push(&json_line(&serde_json::to_string(record).unwrap_or_default())));
-    }
-    let display = Arc::new(Mutex::new(Display::new(voice.is_live)));
-    if !voice.quiet {
-        let display = display.clone();
-        agent.on_record(move |record| match &record.of {
-            None => lock(&display).show(&record.event),
-            Some(path) => lock(&display).show_of(path, &record.event),
-        });
-    }
+    let known = Store::existing(&state_dir, &workspace).ok().flatten().filter(|_| voice.is_live);
+    let display = Display::new(voice.is_live, 0).expecting(known.as_ref().map(expected).unwrap_or_default());
+    let display = Arc::new(Mutex::new(display));
+    voice.hear(&mut agent, &spool, &display);
     if let Work::Task(_, key) = &mut work {
         agent = agent.with_run_key(key.take());
     }
@@ -135,7 +150,7 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     let ended = tokio::select! {
         biased;
         ended = work => ended,
-        never = hint(&stop, voice.quiet, display) => match never {},
+        never = hint(&stop, voice.quiet, display.clone()) => match never {},
         never = follow(plan.as_ref()) => match never {},
     };
     let mut unwritten = Ok(());
@@ -143,7 +158,8 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
         agent.settle(Duration::MAX).await;
         unwritten = spool.settled().await;
     };
-    let mut was_heard = hear_out(&stop, heard).await;
+    // A terminal that takes nothing would hold up whoever takes the live lines away.
+    let mut was_heard = hear_out(&stop, heard).await && hear_out(&stop, close_display(display)).await;
     let result = match &ended {
         Ok(result) => Some(result.clone()),
         Err(RunError::GateLost { .. }) => None,
@@ -151,12 +167,10 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     };
     let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
-    let (is_quiet, results) = (voice.quiet, voice.results);
+    let (how, results) = ((voice.quiet, voice.rings), voice.results);
     let unplanned = agent.unplanned().cloned();
-    let closing = tokio::task::spawn_blocking(move || {
-        close(&result, unplanned.as_ref(), is_quiet);
-        results.write(&result)
-    });
+    let name = name_of(&run, &workspace);
+    let closing = tokio::task::spawn_blocking(move || say_end(&result, unplanned.as_ref(), &name, how, &results));
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
@@ -169,6 +183,27 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     written?;
     unwritten.map_err(no_output)?;
     Ok((code, run))
+}
+
+/// Takes the live lines away.
+async fn close_display(display: Arc<Mutex<Display>>) {
+    let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).close()).await;
+}
+
+/// The last words: how the run of this name ended, where a terminal is to tell that, and in files.
+fn say_end(
+    result: &TaskResult,
+    unplanned: Option<&PlanFault>,
+    name: &str,
+    (is_quiet, rings): (bool, bool),
+    results: &Results,
+) -> Result<(), Failure> {
+    close(result, unplanned, is_quiet, name);
+    if rings {
+        let report::Headline { lead, rest, .. } = report::headline(result);
+        terminal::ring(&result.title, &(lead + &rest));
+    }
+    results.write(result)
 }
 
 /// How a server is told of it, where there is one.
@@ -219,17 +254,24 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// The last lines: how it ended, and the summary.
-fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool) {
+/// The name by which the run just driven is found from the current folder: its id where that folder is another project's.
+fn name_of(run: &RunId, project: &Path) -> String {
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    let is_here = project.canonicalize().is_ok_and(|project| project == here);
+    if is_here { "last".to_owned() } else { run.to_string() }
+}
+
+/// The last lines: how it ended, the summary, and what can be done next with the run of this name.
+fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool, name: &str) {
     if quiet && result.verified && result.exit_code == 0 {
         return;
     }
-    let lines = closing(result, quiet);
+    let lines = closing(result, quiet, Some(name));
     // Where it says no more than the message, with the places.
     let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
     match (drawn, lines.split_first()) {
         (Some(drawn), Some((_, facts))) => {
-            drawing::say((Tone::Bad, &format!("{}: ", result.reason.row().word)), drawn);
+            drawing::say((Tone::Bad, &format!("{}: ", report::failed(result.reason))), drawn);
             facts.iter().for_each(|line| paint::line(line));
         }
         _ => lines.iter().for_each(|line| paint::line(line)),

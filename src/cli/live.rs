@@ -2,26 +2,36 @@
 //! them, so that nothing tears them. They are drawn 8 times a second at most, by a thread that is there while something goes on;
 //! noting a line of output only stores it. The cursor is never hidden, so there is nothing to restore, however this ends.
 
-use super::paint::one_line;
-use crate::duration::milliseconds;
+mod rows;
+mod screen_size;
+mod status;
+
+pub(super) use rows::{cells, clock, fit};
+pub(super) use screen_size::{drawn_width, width};
+pub(super) use status::Status;
+
+use super::terminal::announcement;
 use crate::process::Stopwatch;
-use crate::report::seconds;
-use std::collections::BTreeMap;
+use screen_size::size;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
-use unicode_width::UnicodeWidthChar;
 
 /// The least time between two drawings.
 const EVERY: Duration = Duration::from_millis(125);
-const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Columns of the longest row: a terminal that becomes narrower breaks longer ones, and may move what it has broken out of reach.
-const WIDEST: usize = 100;
-/// Columns that stay free: for the `^C` that a terminal adds to the last line, and one so that no line is quite full.
-const FREE: usize = 3;
+/// Lines of output that are kept of what goes on.
+const TAIL: usize = 3;
 
 /// What goes on. Held for moments only: whoever notes a line must not wait for a terminal that was stopped.
-static WORK: Mutex<Work> = Mutex::new(Work { all: Vec::new(), early: BTreeMap::new(), has_drawer: false });
+static WORK: Mutex<Work> = Mutex::new(Work {
+    all: Vec::new(),
+    early: BTreeMap::new(),
+    text: String::new(),
+    queued: Vec::new(),
+    status: None,
+    has_drawer: false,
+});
 /// What stands at the bottom of the screen. Held while it is written to.
 static SCREEN: Mutex<Screen> =
     Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0, question: None });
@@ -31,13 +41,35 @@ struct Work {
     all: Vec<Doing>,
     /// What was noted of something before its begin was heard of: that may come another way.
     early: BTreeMap<String, String>,
+    /// A line of text that has not ended, painted. The next pieces may still be part of it.
+    text: String,
+    /// What waits for its turn.
+    queued: Vec<String>,
+    /// The line at the bottom.
+    status: Option<Status>,
     has_drawer: bool,
 }
 
 struct Doing {
     what: String,
-    said: String,
+    /// The newest lines of its output, the newest last.
+    said: VecDeque<String>,
     since: Stopwatch,
+    /// How long it took earlier, in milliseconds.
+    expected: Option<u64>,
+}
+
+impl Doing {
+    fn say(&mut self, said: String) {
+        if self.said.len() == TAIL {
+            self.said.pop_front();
+        }
+        self.said.push_back(said);
+    }
+
+    fn newest(&self) -> &str {
+        self.said.back().map_or("", String::as_str)
+    }
 }
 
 struct Screen {
@@ -67,6 +99,7 @@ pub(super) struct Live {
 impl Live {
     /// `is_wanted` must be false where standard error is no terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
+        screen_size::draws(is_wanted);
         Self { is_wanted }
     }
 
@@ -76,11 +109,52 @@ impl Live {
 
     /// This goes on, beside what does already: its clock starts.
     pub(super) fn begin(self, what: &str, said: &str) {
+        self.begin_expected(what, said, None);
+    }
+
+    /// The same for something that took so many milliseconds earlier.
+    pub(super) fn begin_expected(self, what: &str, said: &str, expected: Option<u64>) {
         if self.is_wanted {
             let mut work = lock(&WORK);
-            let said = work.early.remove(what).unwrap_or_else(|| said.into());
-            work.all.push(Doing { what: what.into(), said, since: Stopwatch::start() });
+            let said = VecDeque::from([work.early.remove(what).unwrap_or_else(|| said.into())]);
+            work.all.push(Doing { what: what.into(), said, since: Stopwatch::start(), expected });
             work.need_drawer();
+        }
+    }
+
+    /// Names what waits for its turn.
+    pub(super) fn queue(self, queued: Vec<String>) {
+        if self.is_wanted {
+            lock(&WORK).queued = queued;
+        }
+    }
+
+    /// Shows this status at the bottom until [`Live::finish`].
+    pub(super) fn status(self, status: Status) {
+        if self.is_wanted {
+            let mut work = lock(&WORK);
+            work.status = Some(status);
+            work.need_drawer();
+        }
+    }
+
+    /// Shows a line of text that has not ended, painted and narrower than the screen, above what goes on. An empty one takes it away.
+    pub(super) fn unfinished(self, text: String) {
+        if self.is_wanted {
+            let mut work = lock(&WORK);
+            work.text = text;
+            work.need_drawer();
+        }
+    }
+
+    /// Takes all lines away: the run is over.
+    pub(super) fn finish(self) {
+        if self.is_wanted {
+            lock(&WORK).status = None;
+            self.clear();
+            let mut screen = lock(&SCREEN);
+            let out = screen.erase() + &announcement(None);
+            put(&out);
         }
     }
 
@@ -89,7 +163,7 @@ impl Live {
         if self.is_wanted {
             let mut work = lock(&WORK);
             match work.all.iter_mut().find(|doing| doing.what == what) {
-                Some(doing) => doing.said = said.into(),
+                Some(doing) => doing.say(said.into()),
                 None => drop(work.early.insert(what.into(), said.into())),
             }
         }
@@ -112,6 +186,8 @@ impl Live {
             let mut work = lock(&WORK);
             work.all.clear();
             work.early.clear();
+            work.queued.clear();
+            work.text.clear();
             drop(work);
             above("");
         }
@@ -181,10 +257,13 @@ fn put_above(text: &str, begins_line: bool) {
 pub(super) fn give_up() {
     if let Some(mut work) = soon(&WORK) {
         work.all.clear();
+        work.queued.clear();
+        work.text.clear();
+        work.status = None;
     }
     if let Some(mut screen) = soon(&SCREEN) {
         let end = if screen.question.take().is_some() { "\n".to_owned() } else { screen.erase() };
-        put(&end);
+        put(&(end + &announcement(None)));
     }
 }
 
@@ -231,7 +310,7 @@ fn draw_on() {
         screen.draw(&mut out);
         put(&out);
         let mut work = lock(&WORK);
-        if work.all.is_empty() && screen.rows.is_empty() {
+        if work.all.is_empty() && work.status.is_none() && screen.rows.is_empty() {
             work.has_drawer = false;
             return;
         }
@@ -264,7 +343,10 @@ impl Screen {
             return;
         }
         let (width, height) = size();
-        let rows = rows(&lock(&WORK).all, self.turn, width, height);
+        let work = lock(&WORK);
+        let rows = rows::scene(&work, self.turn, width, height);
+        out.push_str(&work.status.as_ref().map(|status| announcement(Some(status))).unwrap_or_default());
+        drop(work);
         out.push_str(&rows.join("\n"));
         self.rows = rows.iter().map(|row| cells(row)).collect();
         self.drawn = if rows.is_empty() { None } else { Some(Stopwatch::start()) };
@@ -272,63 +354,8 @@ impl Screen {
     }
 }
 
-/// A row for each that goes on, as far as they fit, with the number of the others.
-fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> {
-    let (width, most) = (width.saturating_sub(FREE).clamp(12, WIDEST), height.saturating_sub(2).max(2));
-    let named = if all.len() > most { most - 1 } else { all.len() };
-    let row = |doing: &Doing| {
-        let ms = milliseconds(doing.since.read());
-        let start = format!("{} {:>4} ", SPINNER[turn % SPINNER.len()], clock(ms));
-        let room = width.saturating_sub(cells(&start));
-        let (what, said) = (one_line(&doing.what), one_line(&doing.said));
-        let what = fit(&what, if said.is_empty() { room } else { room.div_ceil(2) });
-        let rest = room.saturating_sub(cells(&what) + 2);
-        if said.is_empty() || rest == 0 { start + &what } else { format!("{start}{what}  {}", fit(&said, rest)) }
-    };
-    let mut rows: Vec<String> = all[..named].iter().map(row).collect();
-    if named < all.len() {
-        rows.push(format!("  and {} more", all.len() - named));
-    }
-    rows
-}
-
-/// Whole seconds: what goes on has no tenths.
-pub(super) fn clock(ms: u64) -> String {
-    if ms < 60_000 { format!("{}s", ms / 1000) } else { seconds(ms) }
-}
-
-/// The text, or as much of its start as there is room for.
-pub(super) fn fit(text: &str, room: usize) -> String {
-    if cells(text) <= room {
-        return text.to_owned();
-    }
-    let mut left = room.saturating_sub(1);
-    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
-        Some(rest) => {
-            left = rest;
-            true
-        }
-        None => false,
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
-}
-
-/// The cells that a text takes: never fewer than a terminal shows, which may draw several characters as one.
-pub(super) fn cells(text: &str) -> usize {
-    text.chars().map(|c| c.width().unwrap_or(0)).sum()
-}
-
-/// Columns and rows of the terminal.
-fn size() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| (size.ws_col.into(), size.ws_row.into()));
-    match size {
-        Ok((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
-        Ok(_) | Err(_) => (80, 24),
-    }
-}
-
 /// Writes at once. A reader that has gone away is no failure of ours.
-fn put(text: &str) {
+pub(super) fn put(text: &str) {
     if !text.is_empty() {
         let mut out = std::io::stderr().lock();
         let _reader_is_gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -344,38 +371,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn doing(what: &str, said: &str) -> Doing {
-        Doing { what: what.into(), said: said.into(), since: Stopwatch::start() }
-    }
-
-    #[test]
-    fn a_row_never_fills_the_width_whatever_is_in_it() {
-        let texts = [
-            "",
-            "test",
-            "a\nb\tc\u{1b}[2J",
-            "🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀",
-            "ü語".repeat(200).leak(),
-        ];
-        for (what, said) in texts.iter().flat_map(|what| texts.map(|said| (what, said))) {
-            for width in [15, 16, 40, 80, 81, 120] {
-                let rows = rows(&[doing(what, said)], 0, width, 24);
-                assert!(rows.len() == 1 && cells(&rows[0]) <= width - FREE, "{width}: {rows:?}");
-            }
-        }
-        assert_eq!(cells(&rows(&[doing("test", &"x".repeat(300))], 0, 250, 24)[0]), WIDEST);
-        assert_eq!(rows(&[doing("test", "running 3 tests")], 1, 80, 24), ["⠙   0s test  running 3 tests"]);
-        assert_eq!(rows(&[doing("a-long-name", "said: something")], 0, 30, 24), ["⠋   0s a-long-na…  said: s…"]);
-    }
-
-    #[test]
-    fn what_does_not_fit_the_height_is_counted() {
-        let all: Vec<Doing> = (0..9).map(|n| doing(&format!("s{n}"), "")).collect();
-        assert_eq!(rows(&all, 0, 80, 24).len(), 9);
-        let rows = rows(&all, 0, 80, 6);
-        assert_eq!(rows, ["⠋   0s s0", "⠋   0s s1", "⠋   0s s2", "  and 6 more"]);
-    }
-
     #[test]
     fn a_question_stays_below_what_is_written_while_it_is_asked() {
         let mut screen = Screen { rows: Vec::new(), drawn: None, is_mid_line: true, turn: 0, question: None };
@@ -388,10 +383,5 @@ mod tests {
         assert_eq!(out, "\r\u{1b}[2K\u{1b}[A\u{1b}[2Ka line\nmay it?\n[y/n] ");
         screen.question = Some(Pinned { text: "may it? ".into(), can_move: false });
         assert_eq!(screen.erase(), "\n");
-    }
-
-    #[test]
-    fn clocks_have_no_tenths() {
-        assert_eq!([999, 59_999, 61_000].map(clock), ["0s", "59s", "1m01s"]);
     }
 }

@@ -40,8 +40,10 @@ mod specs;
 mod spool;
 mod steps;
 mod sync;
+mod terminal;
 mod verify_report;
 mod worktrees;
+mod wrapping;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
@@ -69,6 +71,9 @@ struct Arguments {
     /// Let the project's own configuration say what otherwise only yours may: run programs, name addresses, open the wall
     #[arg(long, global = true)]
     trust_project: bool,
+    /// Colour the output: NO_COLOR, FORCE_COLOR and CLICOLOR_FORCE settle `auto`
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    color: paint::ColorWhen,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -154,6 +159,8 @@ pub fn main() -> ExitCode {
         }
     };
     let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
+    arguments.color.settle(&environment);
+    terminal::recognize(&environment);
     live::give_up_on_panic();
     if paint::is_runner(&environment) {
         paint::speak_to_runner();

@@ -1,10 +1,14 @@
 //! Lines on standard error, in colour where a terminal wants it (`NO_COLOR` and pipes do not).
 
 use super::live;
+use super::terminal::linked;
+use super::wrapping::wrapped;
 use crate::config::Environment;
 use crate::process::is_invisible;
 use crate::report::lane::github;
+use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +28,8 @@ pub(super) enum Tone {
     Warn,
     Strong,
     Faint,
+    /// A path, which is a link where the terminal has them.
+    Path,
 }
 
 impl Tone {
@@ -34,8 +40,33 @@ impl Tone {
             Self::Bad => AnsiColor::Red.on_default().bold(),
             Self::Warn => AnsiColor::Yellow.on_default(),
             Self::Strong => Style::new().bold(),
-            Self::Faint => Style::new().dimmed(),
+            Self::Faint | Self::Path => Style::new().dimmed(),
         }
+    }
+}
+
+/// When output is coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorWhen {
+    /// On a terminal, unless NO_COLOR says otherwise; elsewhere where FORCE_COLOR or CLICOLOR_FORCE does
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorWhen {
+    /// Settles it for the whole process, before anything is printed.
+    pub(super) fn settle(self, environment: &Environment) {
+        let is_set = |name| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
+        let choice = match self {
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+            Self::Auto if environment.get("NO_COLOR").is_some_and(|value| !value.is_empty()) => ColorChoice::Never,
+            Self::Auto if is_set("FORCE_COLOR") || is_set("CLICOLOR_FORCE") => ColorChoice::Always,
+            Self::Auto => ColorChoice::Auto,
+        };
+        choice.write_global();
     }
 }
 
@@ -70,9 +101,12 @@ pub(super) fn command(command: &str) {
     live::above(&format!("{}\n", one_line(command)));
 }
 
-/// Writes pieces, and ends the line. A reader that has gone away is no failure of ours.
+/// Writes pieces, and ends the line; where live lines are drawn, it is broken between words. A reader that has gone away is no failure of
+/// ours.
 pub(super) fn line<T: AsRef<str>>(pieces: &[(Tone, T)]) {
-    show(pieces, "\n");
+    let Some(width) = live::drawn_width() else { return show(pieces, "\n") };
+    let pieces: Vec<(Tone, &str)> = pieces.iter().map(|(tone, text)| (*tone, text.as_ref())).collect();
+    wrapped(&pieces, width).iter().for_each(|line| show(line, "\n"));
 }
 
 /// Writes pieces.
@@ -82,7 +116,7 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 
 /// Writes all at once, so that nothing comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
-    log(&(painted(pieces, is_colourful()) + end));
+    log(&(painted(pieces) + end));
 }
 
 /// Many lines, written in few large pieces.
@@ -94,7 +128,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Takes a line, and writes when there are enough.
     pub(super) fn line<T: AsRef<str>>(&mut self, pieces: &[(Tone, T)]) {
-        self.text.push_str(&painted(pieces, is_colourful()));
+        self.text.push_str(&painted(pieces));
         self.text.push('\n');
         if self.text.len() >= PIECE {
             self.write();
@@ -111,14 +145,22 @@ impl Lines {
 /// Lines for standard output, in colour where that is a terminal that wants it.
 pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     let is_colourful = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    let lines: Vec<String> = lines.iter().map(|line| painted(line, is_colourful).trim_end().to_owned()).collect();
+    let lines: Vec<String> = lines.iter().map(|line| coloured(line, is_colourful).trim_end().to_owned()).collect();
     let text = lines.join("\n");
     read_by_runner(&text).into_owned()
 }
 
-fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
+/// Pieces as text for standard error.
+pub(super) fn painted<T: AsRef<str>>(pieces: &[(Tone, T)]) -> String {
+    coloured(pieces, is_colourful())
+}
+
+fn coloured<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
     let paint = |(tone, text): &(Tone, T)| {
         let (text, style) = (harmless(text.as_ref()), tone.style());
+        if is_colourful && *tone == Tone::Path {
+            return format!("{style}{}{style:#}", linked(&text));
+        }
         if is_colourful && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
     pieces.iter().map(paint).collect()

@@ -111,7 +111,8 @@ impl Story {
 
 /// The names of the first steps, and how many there are beside.
 pub(super) fn named(steps: &[&StepReport]) -> String {
-    let names: Vec<&str> = steps.iter().take(NAMED).map(|report| report.step.as_str()).collect();
+    let name = |report: &&StepReport| format!("{}/{}", report.lane, report.step);
+    let names: Vec<String> = steps.iter().take(NAMED).map(name).collect();
     let more = if steps.len() > NAMED { format!(" and {} more", steps.len() - NAMED) } else { String::new() };
     paint::one_line(&(names.join(", ") + &more))
 }
@@ -161,7 +162,9 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
             [SHOWN, SHOWN / 2, SHOWN / 4, SHOWN / 8].iter().map(within).find(|text| text.lines().count() <= LINES);
         lines.extend(shown.unwrap_or_else(|| within(&(SHOWN / 8))).lines().map(output));
     }
-    lines.extend(report.log.iter().map(|log| vec![(Tone::Faint, format!("    log: {}", paint::one_line(log)))]));
+    lines.extend(
+        report.log.iter().map(|log| vec![(Tone::Faint, "    log: ".into()), (Tone::Path, paint::one_line(log))]),
+    );
     lines
 }
 
@@ -232,7 +235,7 @@ mod tests {
             log: /state/fmt.log
         2 failed; 2 steps were cancelled because of it
         "#);
-        assert_eq!(named(&story.causes()), "unit, fmt");
+        assert_eq!(named(&story.causes()), "verify/unit, verify/fmt");
     }
 
     #[test]
@@ -252,7 +255,8 @@ mod tests {
         assert!(shown.starts_with("  ✗ verify/s0 exit 1") && shown.contains("  ✗ verify/s19 exit 1"), "{shown}");
         assert_eq!(
             shown.lines().last().unwrap(),
-            "  and 980 more failed: s20, s21, s22, s23, s24, s25, s26, s27, s28, s29 and 970 more"
+            "  and 980 more failed: verify/s20, verify/s21, verify/s22, verify/s23, verify/s24, verify/s25, verify/s26, \
+             verify/s27, verify/s28, verify/s29 and 970 more"
         );
     }
 

@@ -232,7 +232,9 @@ impl Agent {
         let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
         hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
         if !outcome.verified {
-            return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason.clone() }.into());
+            return Err(
+                ResumeFault::Over { run: run.clone(), reason: Reason::label_of(&outcome.reason).to_owned() }.into()
+            );
         }
         // Where only the state was kept, on a fresh machine, the patch of then is gone.
         if let Some(path) = &hands.settings.patch {

@@ -51,7 +51,17 @@ impl Iterator for Told<'_> {
     }
 }
 
-impl Told<'_> {
+impl<'s> Told<'s> {
+    /// Goes on with what the journal has got since, once everything before was read.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_on(&mut self, store: &'s Store) -> Result<(), ResumeFault> {
+        self.records = store.events(&self.run, self.last)?;
+        Ok(())
+    }
+
     /// The number of the last record that was read.
     pub fn read_so_far(&self) -> u64 {
         self.last

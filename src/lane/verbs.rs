@@ -12,7 +12,10 @@ pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("init", &[]),
     ("lanes", LANES),
     ("lane", LANES),
-    ("runs", &["resume", "continue", "replay", "list", "show", "diff", "attest", "undo", "logs", "export", "prune"]),
+    (
+        "runs",
+        &["resume", "continue", "replay", "list", "show", "watch", "diff", "attest", "undo", "logs", "export", "prune"],
+    ),
     ("apply", &[]),
     ("verify-report", &[]),
     ("worktrees", &["list", "clean"]),

@@ -111,7 +111,7 @@ fn what_was_not_verified_or_is_not_whole_is_applied_nowhere() {
     let model = Model::new([say("No.")]);
     let run = Fledge::simple(&model).arg("--max-retries=0").run().again(&["apply", "last"]).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("was not verified: it ended as gate_failed"), "{}", run.story());
+    assert!(run.stderr.contains("was not verified: it ended as `failed`"), "{}", run.story());
     let model = Model::new([say("Done.")]);
     let run = Fledge::simple(&model).arg("--no-verify").run().again(&["apply", "last"]).run();
     run.must_exit(1);

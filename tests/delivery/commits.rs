@@ -111,7 +111,7 @@ fn a_repository_that_has_moved_meanwhile_is_left_alone_and_the_work_stays_verifi
     assert!(message.contains("nothing was committed; `fledge runs resume "), "{message}");
     assert!(message.contains(" --branch NAME` brings it onto a branch"), "{message}");
     assert_eq!((run.git(&["log", "-1", "--format=%s"]), run.file("done").as_deref()), ("meanwhile".into(), Some("")));
-    assert!(run.stderr.contains("not_delivered: "), "{}", run.story());
+    assert!(run.stderr.contains("✗ Verified, but not committed"), "{}", run.story());
 }
 
 #[test]
@@ -154,6 +154,11 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
     let report = must_be_committed(&run);
     assert_eq!((&report["branch"], run.git(&["status", "--porcelain"])), (&Value::Null, String::new()));
     assert_eq!(run.git(&["rev-list", "--count", "HEAD"]), "3");
+    assert!(
+        run.stderr.contains("! HEAD is detached, so no branch has this commit: `git branch NAME "),
+        "{}",
+        run.story()
+    );
     // A submodule, and a pointer to a file that is kept elsewhere, whose filter is not installed.
     let model = working();
     let fledge = committing(&model).file(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");

@@ -11,7 +11,7 @@ fn fix(model: &Model) -> Fledge {
 }
 
 fn first(ended: &Ended) -> String {
-    let first = ended.stderr.lines().find(|line| line.contains("error: ") || line.contains("bad_input"));
+    let first = ended.stderr.lines().find(|line| line.contains("error: ") || line.contains("✗ Not started"));
     first.unwrap_or_default().to_owned()
 }
 
@@ -26,7 +26,7 @@ fn a_gate_that_passes_is_all_there_is_to_it_without_a_model_or_a_key() {
         let (attempts, proof) = (report["attempts"].as_array().unwrap(), &report["attempts"][0]["verdict"]["proof"]);
         assert_eq!((attempts.len(), &proof["tree"], &proof["base"]), (1, &report["tree"], &report["base"]));
         assert_eq!(report["message"], "the gate passes as it is: there is nothing to fix");
-        for said in ["✓ the gate passes on the base", "✓ verified: the gate passes as it is: there is nothing to fix"]
+        for said in ["✓ the gate passes on the base", "✓ Verified: the gate passes as it is: there is nothing to fix"]
         {
             assert!(ended.stderr.contains(said), "{}", ended.story());
         }
@@ -42,9 +42,9 @@ fn a_green_that_is_known_is_judged_anew_with_the_ignored_files_of_today() {
     green.must_be(0, "verified");
     let red = green.again(&["fix"]).file(".env", "bad\n").run();
     red.must_exit(2);
-    assert!(red.stderr.contains("✗ the gate fails on the base: env"), "{}", red.story());
+    assert!(red.stderr.contains("✗ the gate fails on the base: verify/env"), "{}", red.story());
     let red_again = red.again(&["fix"]).run();
-    assert!(red_again.stderr.contains("✗ the gate fails on the base: env"), "{}", red_again.story());
+    assert!(red_again.stderr.contains("✗ the gate fails on the base: verify/env"), "{}", red_again.story());
     let green = red_again.again(&["fix"]).file(".env", "good\n").run();
     green.must_exit(0);
     assert!(green.stderr.contains("✓ verify/env"), "{}", green.story());
@@ -127,7 +127,7 @@ fn a_gate_that_fails_needs_a_model_and_says_which() {
     let bare = Fledge::new().args(&["fix"]).lane("verify", LANE).file("sum", "4\n").run();
     bare.must_be(2, "bad_input");
     assert!(first(&bare).contains("no model is configured (set ANTHROPIC_API_KEY"), "{}", bare.story());
-    assert!(bare.stderr.contains("✗ the gate fails on the base: sum"), "{}", bare.story());
+    assert!(bare.stderr.contains("✗ the gate fails on the base: verify/sum"), "{}", bare.story());
     let unknown = bare.again(&["fix", "--model", "nobodys"]).run();
     unknown.must_exit(2);
     assert!(first(&unknown).contains("no model `nobodys`"), "{}", unknown.story());
@@ -144,7 +144,7 @@ fn what_fails_is_the_task_and_the_gate_then_judges_the_repair() {
     }
     assert_eq!((&report["title"], &report["task"]["source"]), (&json!("Fix verify"), &json!("fix")));
     assert_eq!(report["attempts"].as_array().unwrap().len(), 1);
-    assert!(ended.stderr.contains("✓ verified: tree "), "{}", ended.story());
+    assert!(ended.stderr.contains("proof    tree "), "{}", ended.story());
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn the_base_is_judged_when_the_flag_says_so() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).arg("--baseline=always").run();
     ended.must_be(0, "verified");
-    let said = ["● planning", "  judging the base", "✗ the gate fails on the base: there", "● executing"];
+    let said = ["  judging the base", "✗ the gate fails on the base: verify/there", "● attempt 1 of "];
     let places = said.map(|line| ended.stderr.find(line).unwrap_or_else(|| panic!("{line}: {}", ended.story())));
     assert!(places.is_sorted() && ended.stderr.matches("judging the base").count() == 1, "{}", ended.story());
 }
@@ -116,7 +116,7 @@ fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
     );
     let ended = Fledge::simple(&counted).lane("verify", &tests).arg("--baseline=never").run();
     let proof = ended.must_be(0, "verified")["attempts"][0]["verdict"]["proof"].clone();
-    let said = format!("✓ verified: tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
+    let said = format!("proof    tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
     assert!(ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests\n"), "{}", ended.story());
     assert!(ended.stderr.contains("unproven that as many tests ran as before"), "{}", ended.story());
     let ended = Fledge::simple(&compared).lane("verify", &tests).run();

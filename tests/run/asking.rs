@@ -136,7 +136,7 @@ fn ctrl_c_at_a_question_cancels_the_run() {
     let (code, said, fledge) = seat.end();
     let there = ["a", "b"].map(|name| fledge.workspace().join(name).exists());
     assert_eq!((code, there), (Some(130), [false, false]), "{said}");
-    assert!(said.contains("✗ cancelled"), "{said}");
+    assert!(said.contains("✗ Cancelled after "), "{said}");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
     seat.wait_for("? shell-exec of sub-agent 1: may it run?\n  │ touch done\n");
     seat.wait_for(PROMPT);
     File::create(go).unwrap();
-    seat.wait_for("  2 ┆ shell-exec until test -e go");
+    seat.wait_for("  2 ┆ shell until test -e go");
     seat.wait_for("  2 ┆ done");
     seat.wait_for(PROMPT); // it was drawn again below that
     seat.types("y\n");

@@ -23,3 +23,4 @@ mod resumed;
 mod stopped;
 mod subagents;
 mod syncs;
+mod watching;

@@ -19,7 +19,7 @@ fn a_quiet_failed_run_prints_why_in_one_line() {
     run.must_be(1, "gate_failed");
     assert_eq!(
         (run.stdout.as_str(), run.stderr.as_str()),
-        ("", "gate_failed: failed: verify/there; failed before any change, too: verify/there\n")
+        ("", "✗ Failed after 1 attempt: verify/there; failed before any change, too: verify/there\n")
     );
 }
 
@@ -32,7 +32,7 @@ fn what_is_wrong_with_a_lane_is_drawn_when_a_run_cannot_be_planned() {
     let said = run.stderr.clone();
     let plan = run.again(&["run", "task.md", "--model", "cassette/c.tape", "--dry-run"]).run();
     plan.must_exit(2);
-    assert_eq!(plan.stderr.replace("error: ", "bad_input: "), said);
+    assert_eq!(plan.stderr.replace("error: ", "✗ Not started: "), said);
     let wrong =
         plan.again(&["run", "task.md", "--model", "cassette/c.tape"]).file("c.tape", "turns:\n  - txt: a\n").run();
     wrong.must_exit(2);
@@ -45,9 +45,15 @@ fn a_run_tells_its_story_on_standard_error_alone() {
     let run = Fledge::simple(&model).run();
     run.must_be(0, "verified");
     assert_eq!(run.stdout, "");
-    for part in
-        ["planning", "attempt 1 of 4", "Making it.", "files-write done", "done +1 -0", "verify/there", "✓ verified"]
-    {
+    for part in [
+        "● attempt 1 of 4",
+        "Making it.",
+        "  write done +1 -0 (new)\n    + 1\n",
+        "verify/there",
+        "✓ Verified in ",
+        "run      ",
+        "next     fledge runs diff ",
+    ] {
         assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
     }
 }
@@ -88,6 +94,23 @@ fn pipes_and_no_color_have_no_escape_characters() {
     }
     let run = Fledge::new().env("NO_COLOR", "1").args(&["run", "--nonsense"]).run();
     assert!(!run.story().contains('\u{1b}'), "{}", run.story());
+}
+
+#[test]
+fn colours_are_forced_or_forbidden_by_the_flag_and_else_by_the_environment() {
+    for (flag, env, is_coloured) in [
+        ("auto", ("CI", "true"), false),
+        ("auto", ("FORCE_COLOR", "1"), true),
+        ("auto", ("CLICOLOR_FORCE", "1"), true),
+        ("auto", ("FORCE_COLOR", "0"), false),
+        ("always", ("NO_COLOR", "1"), true),
+        ("never", ("FORCE_COLOR", "1"), false),
+    ] {
+        let lane = Fledge::new().lane("verify", "steps: [{ name: a, run: 'true' }]");
+        let run = lane.env(env.0, env.1).args(&["lanes", "run", "verify", "--color", flag]).run();
+        run.must_exit(0);
+        assert_eq!(run.stderr.contains('\u{1b}'), is_coloured, "{flag} {env:?}: {:?}", run.stderr);
+    }
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn a_verified_run_gives_its_result_again_and_a_failed_one_is_refused() {
     ended.must_be(1, "gate_failed");
     let ended = resuming(ended, &model).run();
     ended.must_exit(2);
-    assert!(ended.stderr.contains("is over (gate_failed)") && model.count() == 1, "{}", ended.story());
+    assert!(ended.stderr.contains("is over (failed)") && model.count() == 1, "{}", ended.story());
 }
 
 #[test]

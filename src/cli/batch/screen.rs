@@ -6,7 +6,7 @@ use super::super::failure::Failure;
 use super::super::live::Live;
 use super::super::paint::{self, Tone};
 use super::super::signals::STOPPING;
-use super::super::{no_output, print_json};
+use super::super::{no_output, print_json, terminal};
 use super::ending::Ending;
 use super::page::{counted, padded};
 use super::row::{Row, ending};
@@ -44,6 +44,7 @@ pub(super) struct Screen {
 #[derive(Debug, Clone, Copy)]
 struct Look {
     live: Live,
+    rings: bool,
     is_quiet: bool,
     is_json: bool,
     /// Cells of the names in live lines.
@@ -74,11 +75,12 @@ impl Screen {
         jobs: &[Job],
         ending: Arc<Ending>,
     ) -> Self {
-        let VoiceArguments { json, quiet, ni } = voice;
+        let VoiceArguments { json, quiet, ni, rings } = voice;
         let live = Live::new(!ni && !quiet && paint::can_draw(environment));
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
-        let look = Look { live, is_quiet: quiet, is_json: json, width };
+        let rings = rings && paint::can_draw(environment);
+        let look = Look { live, rings, is_quiet: quiet, is_json: json, width };
         let needs = seats(jobs).into_iter().map(|seat| seat.needs).collect();
         let (batch, names, state) = (batch.into(), names.into(), Mutex::default());
         Self { look, batch, names, needs, ending, state, failed: Arc::default() }
@@ -108,6 +110,9 @@ impl Screen {
             (false, _) => self.ending.lines(summary, &self.state().told),
         };
         lines.iter().for_each(|line| paint::line(line));
+        if self.look.rings {
+            terminal::ring(&self.batch, &summary.counts.words());
+        }
         self.ending.write(summary)?;
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
     }
@@ -338,7 +343,7 @@ mod tests {
     fn the_line_above_all_says_what_jobs_wait_for() {
         let jobs = [job("a", &[]), job("b", &[0]), job("c", &[0, 1]), job("d", &[])];
         let environment = Environment::from_vars([("PATH", "")]);
-        let voice = VoiceArguments { json: false, quiet: false, ni: true };
+        let voice = VoiceArguments { json: false, quiet: false, ni: true, rings: false };
         let screen = Screen::new(voice, &environment, "b-1", &jobs, Arc::new(Ending::of_nothing(&environment)));
         let mut state = State { paced: 1, ..State::default() };
         state.running.insert(0, Row::default());

@@ -1,7 +1,8 @@
 //! What sub-agents do, in lines between those of the run: each behind the path of who does it. Several may be at work, so what they say is
 //! not shown as it comes; it is in the result of the call that asked for them.
 
-use super::{Display, GIST, cut, gist_of_args, upshot};
+use super::call::{GIST, cut};
+use super::{Display, gist_of_args, upshot, verb};
 use crate::cli::paint::{self, Tone};
 use crate::report::seconds;
 use crate::run::AgentEvent;
@@ -24,7 +25,7 @@ impl Display {
                 let succeeded = self.nested.get(path).copied().unwrap_or(true);
                 let (tone, result) = upshot(*denied, succeeded, change.is_some(), output, detail);
                 let slow = if *duration_ms >= 1000 { format!(" ({})", seconds(*duration_ms)) } else { String::new() };
-                let mut line = plain(Tone::Plain, format!("{name} {}", cut(&gist_of_args(args), GIST)));
+                let mut line = plain(Tone::Plain, format!("{} {}", verb(name), cut(&gist_of_args(args), GIST)));
                 line.extend([(tone, format!("  {}", paint::one_line(&result))), (Tone::Faint, slow)]);
                 line
             }

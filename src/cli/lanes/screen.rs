@@ -100,7 +100,7 @@ impl Screen {
     pub(super) fn show(&mut self, news: News) {
         match news {
             News::Retried(report) => {
-                self.over(&report.step);
+                self.over(&report);
                 self.story.interrupted();
                 self.block(&report, steps::retried(&report), true);
             }
@@ -108,7 +108,7 @@ impl Screen {
                 self.story.counted(report); // who left it out knows that
             }
             News::Ended(report) => {
-                self.over(&report.step);
+                self.over(&report);
                 let told = self.block(&report, steps::result(&report), false);
                 self.story.ended(report, told);
             }
@@ -123,8 +123,8 @@ impl Screen {
         }
     }
 
-    fn over(&mut self, step: &str) {
-        self.look.live.end(step);
+    fn over(&mut self, StepReport { lane, step, .. }: &StepReport) {
+        self.look.live.end(&format!("{lane}/{step}"));
         let mut running = self.running();
         // The first of that name: it may have begun again by now.
         if let Some(at) = running.iter().position(|(running, _)| running == step) {
@@ -195,7 +195,10 @@ impl Screen {
             self.story.interrupted();
         }
         let with_excerpt = self.look.output != Some(OutputOf::None);
-        written(|lines| self.story.closing(with_excerpt).iter().for_each(|line| lines.line(line)));
+        if !self.look.in_folds {
+            // In a job of GitHub's the fold has the output, and the annotation what explains the failure.
+            written(|lines| self.story.closing(with_excerpt).iter().for_each(|line| lines.line(line)));
+        }
         let causes = self.story.causes();
         let counts = self.story.counts(self.look.fails_fast && !was_stopped);
         let rest = if causes.is_empty() { counts.clone() } else { steps::named(&causes) };

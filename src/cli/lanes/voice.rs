@@ -156,11 +156,11 @@ impl Voice {
         self.data.step(&progress);
         match progress {
             // These not by way of the screen's queue: what is only kept for the next drawing costs next to nothing.
-            StepProgress::Started { step, command, .. } => {
-                self.live.begin(&step, &command);
+            StepProgress::Started { lane, step, command } => {
+                self.live.begin(&format!("{lane}/{step}"), &command);
                 lock(&self.running).push((step, Stopwatch::start()));
             }
-            StepProgress::Output { step, line, .. } => self.live.note(&step, line),
+            StepProgress::Output { lane, step, line } => self.live.note(&format!("{lane}/{step}"), line),
             StepProgress::Retried(report) => {
                 lock(&self.retried).push(report.clone());
                 self.screen.tell(News::Retried(report), false);

@@ -1,7 +1,9 @@
 //! The row of a run as data, and its parts in words.
 
+use crate::chat::Usage;
 use crate::cli::paint::Tone;
 use crate::store::{Outcome, RunRow, RunState, Store, read_text};
+use crate::verdict::Reason;
 use serde::Deserialize;
 
 pub(in crate::cli) use crate::report::runs::rfc3339;
@@ -10,13 +12,13 @@ pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 /// The largest report that is read, in bytes.
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
-/// How a run ended, or that it did not, in one word.
+/// How a run ended, or that it did not, in two or three words.
 pub(super) fn outcome(row: &RunRow) -> &str {
     match &row.state {
         RunState::Running { .. } if row.is_lost => "lost",
         RunState::Running { .. } => "running",
         RunState::Interrupted => "interrupted",
-        RunState::Ended(end) => &end.reason,
+        RunState::Ended(end) => Reason::label_of(&end.reason),
     }
 }
 
@@ -32,17 +34,37 @@ pub(super) fn tone(row: &RunRow) -> Tone {
     }
 }
 
-/// How long a run was worked on, in milliseconds, as its report has it: days in which nobody drove it do not count.
-pub(super) fn worked_ms(store: &Store, row: &RunRow) -> Option<u64> {
+/// What the report of a run that is over says beside its row.
+pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
     let RunState::Ended(_) = row.state else { return None };
     let text = read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
-    serde_json::from_str::<Worked>(&text).ok().map(|report| report.duration_ms)
+    serde_json::from_str(&text).ok()
 }
 
-/// The part of a report that says it.
-#[derive(Deserialize)]
-struct Worked {
-    duration_ms: u64,
+/// A part of a report.
+#[derive(Debug, Deserialize)]
+pub(super) struct Reported {
+    /// How long the run was worked on, in milliseconds: days in which nobody drove it do not count.
+    pub(super) duration_ms: u64,
+    usage: ReportedUsage,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReportedUsage {
+    total: Usage,
+}
+
+impl Reported {
+    /// Whether any of its tokens, and so its cost, are an estimate.
+    pub(super) fn is_estimate(&self) -> bool {
+        self.usage.total.estimated_tokens > 0
+    }
+}
+
+/// A time in milliseconds since 1970 on the clock of this machine, to the second.
+pub(super) fn local_time(ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
+    time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()
 }
 
 /// How long it is from a run's beginning to its end, or to now, in milliseconds; not known of one that was interrupted.

@@ -115,7 +115,7 @@ impl Left {
         let RunState::Ended(_) = self.row.state else { return Err(no("is not over")) };
         let result = self.story.run.result().ok_or_else(|| no("is not over"))?;
         if !result.verified || result.verification != Verification::Passed {
-            return Err(no(&format!("was not verified: it ended as {}", result.reason)));
+            return Err(no(&format!("was not verified: it ended as `{}`", result.reason.label())));
         }
         let proof = result.attempts.last().and_then(|attempt| attempt.verdict.proof.as_deref());
         let proof = proof.ok_or_else(|| no("has no proof that names a tree"))?;

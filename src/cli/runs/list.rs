@@ -11,6 +11,10 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::path::Path;
 
+/// Columns that a title has at least, before others are left out for it.
+const TITLE: usize = 16;
+/// The columns that are left out where the terminal is too narrow for all, in this order.
+const LESS_WANTED: [usize; 5] = [5, 4, 7, 3, 6];
 /// Columns of a project's name.
 const PROJECT: usize = 12;
 
@@ -116,14 +120,18 @@ struct Listed {
     short: String,
     /// How long it was worked on, in milliseconds.
     worked_ms: Option<u64>,
+    /// Whether its cost is an estimate.
+    is_estimate: bool,
 }
 
 impl Listed {
     fn of(store: &Store, row: RunRow, now_ms: i64) -> Self {
         // Of a run that was taken up again, the row knows only when it began and ended.
-        let worked_ms = data::worked_ms(store, &row).or_else(|| data::duration_ms(&row, now_ms));
+        let reported = data::reported(store, &row);
+        let is_estimate = reported.as_ref().is_some_and(data::Reported::is_estimate);
+        let worked_ms = reported.map(|report| report.duration_ms).or_else(|| data::duration_ms(&row, now_ms));
         let short = store.short(&row.head.id).unwrap_or_else(|_| row.head.id.to_string());
-        Self { row, short, worked_ms }
+        Self { row, short, worked_ms, is_estimate }
     }
 }
 
@@ -133,10 +141,18 @@ fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>)
     let mut rows = vec![names.map(|name| (Tone::Faint, name.to_owned()))];
     rows.extend(runs.iter().map(|run| cells_of(run, now_ms, width.is_some())));
     let has_cost = runs.iter().any(|run| matches!(&run.row.state, RunState::Ended(end) if end.cost_micros.is_some()));
-    let is_shown = |column: usize| (column != 6 || has_cost) && (column != 8 || with_project);
     let widest = |column: usize| rows.iter().map(|row| cells(&row[column].1)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..names.len()).map(widest).collect();
-    let before: usize = (0..9).filter(|column| is_shown(*column)).map(|column| widths[column] + 2).sum();
+    let mut shown: Vec<usize> =
+        (0..9).filter(|column| (*column != 6 || has_cost) && (*column != 8 || with_project)).collect();
+    let taken = |shown: &[usize]| shown.iter().map(|column| widths[*column] + 2).sum::<usize>();
+    for column in LESS_WANTED {
+        if width.is_some_and(|width| taken(&shown) + TITLE > width) {
+            shown.retain(|shown| *shown != column);
+        }
+    }
+    let before = taken(&shown);
+    let is_shown = |column: usize| column == 9 || shown.contains(&column);
     let line = |row: [(Tone, String); 10]| {
         let mut line = Vec::new();
         for (column, (tone, text)) in row.into_iter().enumerate().filter(|(column, _)| is_shown(*column)) {
@@ -156,13 +172,14 @@ fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>)
 }
 
 fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
-    let Listed { row, short, worked_ms } = run;
+    let Listed { row, short, worked_ms, is_estimate } = run;
     let (head, state) = (&row.head, &row.state);
-    let when = if on_terminal { data::ago(now_ms, head.started_at_ms) } else { data::rfc3339(head.started_at_ms) };
+    let when = if on_terminal { data::ago(now_ms, head.started_at_ms) } else { data::local_time(head.started_at_ms) };
     let end = match state {
         RunState::Ended(end) => Some(end),
         RunState::Running { .. } | RunState::Interrupted => None,
     };
+    let about = if *is_estimate { "~" } else { "" };
     let known = |text: Option<String>| (Tone::Plain, text.unwrap_or_else(|| "-".into()));
     let project = Path::new(&head.workspace).file_name().map(|name| name.to_string_lossy().into_owned());
     [
@@ -172,9 +189,48 @@ fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10
         known(end.map(|end| end.attempts.to_string())),
         known(end.map(|end| end.turns.to_string())),
         known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),
-        known(end.and_then(|end| end.cost_micros).map(money)),
+        known(end.and_then(|end| end.cost_micros).map(|micros| format!("{about}{}", money(micros)))),
         known(worked_ms.map(seconds)),
         known(project.map(|name| fit(&paint::one_line(&name), PROJECT))),
         (Tone::Plain, paint::one_line(&head.title)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::RunId;
+    use crate::store::{Outcome, RunHead};
+
+    fn listed() -> Listed {
+        let head = RunHead {
+            id: RunId::new("0198f2aa"),
+            run_key: None,
+            parent: None,
+            title: "Repair the date parser".into(),
+            source: "task.md".into(),
+            task_digest: String::new(),
+            workspace: "/w".into(),
+            models: Vec::new(),
+            fledge: String::new(),
+            journal_version: 2,
+            started_at_ms: 0,
+        };
+        let end = Outcome { reason: "gate_failed".into(), cost_micros: Some(40_000), ..Outcome::default() };
+        let row = RunRow { head, state: RunState::Ended(end), machine: None, heard_at_ms: None, is_lost: false };
+        Listed { row, short: "0198f2aa".into(), worked_ms: Some(4_000), is_estimate: true }
+    }
+
+    #[test]
+    fn a_line_never_is_wider_than_the_terminal_and_estimates_are_marked() {
+        let text = |width| {
+            let lines = table(&[listed()], 5_000, false, width);
+            lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect::<String>()).collect::<Vec<_>>()
+        };
+        for width in 40..120 {
+            assert!(text(Some(width)).iter().all(|line| cells(line) <= width), "{width}: {:?}", text(Some(width)));
+        }
+        assert!(text(None)[1].contains("  failed  ") && text(None)[1].contains("  ~$0.0400  "), "{:?}", text(None));
+        assert!(text(Some(60))[1].contains("Repair the"), "{:?}", text(Some(60)));
+    }
 }

@@ -17,6 +17,7 @@ mod resume;
 mod scenes;
 mod show;
 mod undo;
+mod watch;
 
 pub(super) use apply::{ApplyArguments, apply};
 #[cfg(feature = "serve")]
@@ -69,6 +70,8 @@ enum RunsVerb {
     List(list::ListArguments),
     /// Tell what happened in a run, turn by turn
     Show(show::ShowArguments),
+    /// Follow a run that is under way, also one of another terminal
+    Watch(watch::WatchArguments),
     /// Show what a run has changed
     Diff(diff::DiffArguments),
     /// Print what a run's gate has passed as a statement to be signed
@@ -95,6 +98,7 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
         RunsVerb::Replay(arguments) => replay::run(&shelf, &arguments),
         RunsVerb::List(arguments) => list::list(&shelf, &arguments),
         RunsVerb::Show(arguments) => show::show(&shelf, &arguments),
+        RunsVerb::Watch(arguments) => watch::watch(&shelf, &arguments, environment),
         RunsVerb::Logs(arguments) => logs::logs(&shelf, &arguments),
         RunsVerb::Export(arguments) => export::export(&shelf, &arguments),
         RunsVerb::Diff(arguments) => diff::diff(&shelf, &arguments, environment),
@@ -155,6 +159,10 @@ impl Shelf {
                     return Ok(found);
                 }
                 let rows = store.runs(&Filter { limit: NAMED, ..Filter::default() }).map_err(failed)?;
+                if name == "last-failed" && !rows.is_empty() {
+                    let error = anyhow!("no run of {} has failed", self.project.display());
+                    return Err(Failure::input(error).hint("`fledge runs list` shows all runs"));
+                }
                 (format!("there is no run `{name}`; the newest ones are"), rows)
             }
             Err(error) => return Err(failed(error)),

@@ -6,6 +6,7 @@ use super::super::configured;
 use super::super::connect::{Connected, again};
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
 use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
@@ -52,6 +53,10 @@ impl Place<'_> {
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
+    if matches!(&row.state, RunState::Ended(end) if end.verified) && !arguments.voice.quiet {
+        let text = format!("run {} is over and verified: there is nothing to resume. It ended so:", row.head.id);
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
+    }
     let workspace = home_of(shelf, &store, &row)?;
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };

@@ -1,6 +1,6 @@
 //! The scenes of a story as lines: what was said behind a bar, calls with their results in a line, changes as + and -.
 
-use super::super::display::{gist_of_args, upshot};
+use super::super::display::{gist_of_args, upshot, verb};
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
 use super::super::steps::{self, Line};
@@ -8,7 +8,7 @@ use super::nested::nested;
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
 use crate::report::story::{Scene, ToolScene, What};
-use crate::report::{committed, count, found, grounds, money, seconds};
+use crate::report::{committed, count, found, grounds, money, number, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
 
 /// Lines of a text that are shown unless all is wanted.
@@ -84,8 +84,7 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
         }
         What::Recalled { ids } => {
-            let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
-            note(&format!("recalled from earlier runs: {}", ids.join(", ")), scale)
+            vec![vec![(Tone::Faint, format!("  memory: {}", number(ids.len() as u64, "note")))]]
         }
         What::Limit { reason } => note(reason.row().meaning, scale),
         What::Stopped { cause, said } => {
@@ -136,7 +135,7 @@ fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
     let ToolScene { name, args, success, denied, duration_ms, output, change, detail } = scene;
     let (tone, result) = upshot(*denied, *success, change.is_some(), output, detail);
     let slow = if *duration_ms >= 1000 { format!(" ({})", seconds(*duration_ms)) } else { String::new() };
-    let call = format!("  {} ", paint::one_line(name));
+    let call = format!("  {} ", paint::one_line(verb(name)));
     let (taken, result) = (cells(&call) + cells(&slow), paint::one_line(result.trim()));
     let half = scale.width.unwrap_or(COLUMNS).saturating_sub(taken) / 2;
     let gist = scale.fit(&gist_of_args(args), taken + 2 + cells(&result).min(half)) + "  ";

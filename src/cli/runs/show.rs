@@ -105,7 +105,7 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> 
     let mut lines = Vec::new();
     match (story.run.result(), &row.state) {
         (Some(result), RunState::Ended(_)) => {
-            let mut closing = display::closing(&result, false);
+            let mut closing = display::closing(&result, false, None);
             if let Some(first) = closing.first_mut() {
                 first.insert(0, (Tone::Strong, "● ".into()));
             }

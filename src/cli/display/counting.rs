@@ -1,0 +1,75 @@
+//! Tests counted while they run, by the lines that runners print for each.
+
+use crate::report::number;
+
+/// Tests that a step has named so far.
+#[derive(Debug, Default)]
+pub(super) struct Counting {
+    passed: u64,
+    failed: u64,
+}
+
+impl Counting {
+    /// Takes a line of the output.
+    pub(super) fn take(&mut self, line: &str) {
+        match outcome(line.trim()) {
+            Some(true) => self.passed += 1,
+            Some(false) => self.failed += 1,
+            None => {}
+        }
+    }
+
+    /// The line with the counts before it, where there are any.
+    pub(super) fn before(&self, line: &str) -> String {
+        let Self { passed, failed } = self;
+        match (passed + failed, failed) {
+            (0, _) => line.to_owned(),
+            (all, 0) => format!("{} · {line}", number(all, "test")),
+            (all, failed) => format!("{}, {failed} failed · {line}", number(all, "test")),
+        }
+    }
+}
+
+/// Whether a line says of one test that it passed, or that it failed.
+fn outcome(line: &str) -> Option<bool> {
+    let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
+    let ends = |words: &[&str]| words.iter().any(|word| line.ends_with(word));
+    // `ok` and a name is a package of Go, not a test.
+    let is_tap =
+        |word: &str| line.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_named = line.starts_with("test ") && line.contains(" ... "); // libtest
+    match () {
+        () if is_named && ends(&[" ... ok"]) => Some(true),
+        () if is_named && ends(&[" ... FAILED"]) => Some(false),
+        () if begins(&["--- PASS: ", "PASS ["]) || ends(&[" PASSED"]) || is_tap("ok ") => Some(true), // go, nextest, pytest
+        () if begins(&["--- FAIL: ", "FAIL ["]) || ends(&[" FAILED"]) || is_tap("not ok ") => Some(false),
+        () if begins(&["✓ ", "✔ ", "√ "]) => Some(true),
+        () if begins(&["✗ ", "✖ ", "× "]) => Some(false),
+        () => line.contains(" PASSED [").then_some(true).or(line.contains(" FAILED [").then_some(false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_runner_names_its_tests_in_its_own_way() {
+        let mut tests = Counting::default();
+        assert_eq!(tests.before("compiling"), "compiling");
+        let lines = [
+            "running 2 tests",
+            "test a::b ... ok",
+            "test a::c ... FAILED",
+            "--- PASS: TestSum (0.00s)",
+            "tests/test_a.py::test_b PASSED [ 50%]",
+            "not ok 3 - adds",
+            "test result: FAILED. 1 passed; 1 failed",
+            "  ✓ adds numbers",
+            "ok 4 - sums",
+            "ok  \texample.com/calc\t0.1s",
+        ];
+        lines.iter().for_each(|line| tests.take(line));
+        assert_eq!(tests.before("x"), "7 tests, 2 failed · x");
+    }
+}

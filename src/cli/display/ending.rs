@@ -1,0 +1,44 @@
+//! The last lines of a run: how it ended, the summary, and what can be done next.
+
+use crate::cli::paint::{self, Tone};
+use crate::cli::steps::Line;
+use crate::report::{self, Fact, Headline, Mood, NextStep};
+use crate::run::TaskResult;
+
+/// How the run ended, and unless only errors are wanted, the summary; then what can be done with the run of this name, where it is given.
+pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<Line> {
+    let Headline { mood, lead, rest } = report::headline(result);
+    let tone = match mood {
+        Mood::Good => Tone::Good,
+        Mood::Mixed => Tone::Warn,
+        Mood::Bad => Tone::Bad,
+    };
+    let mut lines = vec![vec![(tone, lead), (Tone::Plain, rest.replace('\n', "\n  "))]];
+    if !only_errors {
+        lines.extend(report::closing(result).iter().map(fact));
+        lines.extend(name.map(|name| next_steps(result, name)).unwrap_or_default());
+        lines.extend(report::hint(result).iter().map(fact));
+    }
+    lines
+}
+
+/// The commands that make sense after a run that goes by this name.
+fn next_steps(result: &TaskResult, run: &str) -> Vec<Line> {
+    let steps = report::next_steps(result, run);
+    let width = steps.iter().map(|step| step.command.len()).max().unwrap_or(0);
+    let line = |(place, NextStep { command, does }): (usize, &NextStep)| {
+        let about = if place == 0 { "next" } else { "" };
+        let command = format!("{command:width$}");
+        vec![
+            (Tone::Faint, format!("  {about:<9}")),
+            (Tone::Strong, paint::one_line(&command)),
+            (Tone::Faint, format!("  {does}")),
+        ]
+    };
+    steps.iter().enumerate().map(line).collect()
+}
+
+/// A line of a summary.
+pub(in crate::cli) fn fact(fact: &Fact) -> Line {
+    vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
+}

@@ -1,0 +1,198 @@
+//! The gate as it runs and when it has spoken: its steps, those that wait, how long each takes, and whether a failure is an earlier one.
+
+use super::counting::Counting;
+use super::{Display, REASONS};
+use crate::cli::paint::{self, Tone};
+use crate::cli::steps::{self, Story, Told};
+use crate::report::lane::{failing, how, test_name};
+use crate::report::seconds;
+use crate::verdict::{StepProgress, StepReport, StepStatus, as_judged};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of the gate.
+#[derive(Debug, Default)]
+pub(super) struct GateView {
+    /// The steps that have ended in the gate run under way.
+    story: Story,
+    /// Is true once a line says that the base is judged, before the agent starts.
+    has_told_base: bool,
+    /// Milliseconds that each step took when it last ran, by `lane/step`.
+    expected: BTreeMap<String, u64>,
+    /// The steps of the gate run before, in their order.
+    before: Vec<String>,
+    /// The steps that have begun in this one.
+    begun: BTreeSet<String>,
+    /// The steps that have ended in this one, in their order.
+    ended: Vec<String>,
+    /// Tests that running steps have named so far.
+    tests: BTreeMap<String, Counting>,
+    /// What failed in each attempt, as far as it is the same when it comes again.
+    failures: Vec<(u32, String)>,
+}
+
+impl GateView {
+    /// Of steps that took so many milliseconds in earlier runs.
+    pub(super) fn expecting(expected: BTreeMap<String, u64>) -> Self {
+        Self { expected, ..Self::default() }
+    }
+
+    /// Takes the steps out: the gate run is over, and the next one begins anew.
+    fn take(&mut self) -> Story {
+        self.before = std::mem::take(&mut self.ended);
+        self.begun.clear();
+        self.tests.clear();
+        std::mem::take(&mut self.story)
+    }
+
+    /// How many of the steps have ended, and how many there are: as many as in the gate run before, where there was one.
+    fn count(&self) -> (usize, usize) {
+        (self.ended.len(), self.before.len().max(self.begun.len()).max(self.ended.len()))
+    }
+
+    fn queued(&self) -> Vec<String> {
+        let waits = |step: &&String| !self.begun.contains(*step) && !self.ended.contains(step);
+        self.before.iter().filter(waits).cloned().collect()
+    }
+
+    /// The attempt in which the same failed, if one did. Notes what failed in this one.
+    fn known(&mut self, attempt: u32, story: &Story, feedback: &str) -> Option<u32> {
+        let one = |report: &&StepReport| {
+            let (tests, more) = failing(report);
+            let tests: Vec<String> = tests.iter().map(test_name).collect();
+            let excerpt = if tests.is_empty() { report.excerpt.as_str() } else { "" };
+            format!("{} {} {tests:?} {more} {excerpt}", name(&report.lane, &report.step), how(report))
+        };
+        let causes: Vec<String> = story.causes().iter().map(one).collect();
+        let failure = if causes.is_empty() { feedback.to_owned() } else { causes.join("\n") };
+        let failure = failure.replace(|c: char| c.is_ascii_digit(), ""); // times and addresses differ each time
+        let earlier = self.failures.iter().find(|(_, known)| *known == failure).map(|(attempt, _)| *attempt);
+        self.failures.push((attempt, failure));
+        earlier
+    }
+}
+
+impl Display {
+    pub(super) fn step(&mut self, progress: &StepProgress) {
+        match progress {
+            StepProgress::Started { lane, step, command } => {
+                if self.status.attempt.0 == 0 && !std::mem::replace(&mut self.gate.has_told_base, true) {
+                    self.line(&[(Tone::Faint, "  judging the base")]);
+                }
+                let name = name(lane, step);
+                self.live.begin_expected(&name, command, self.gate.expected.get(&name).copied());
+                self.gate.begun.insert(name);
+            }
+            StepProgress::Output { lane, step, line } => {
+                let name = name(lane, step);
+                let tests = self.gate.tests.entry(name.clone()).or_default();
+                tests.take(line);
+                self.live.note(&name, tests.before(line));
+            }
+            StepProgress::Retried(report) => {
+                self.live.end(&name(&report.lane, &report.step));
+                self.gate.story.interrupted();
+                paint::line(&steps::retried(report));
+            }
+            StepProgress::Ended(report) => {
+                let name = name(&report.lane, &report.step);
+                self.live.end(&name);
+                paint::line(&steps::result(report));
+                self.gate.story.ended(report.clone(), Told::Result);
+                if report.tries > 0 {
+                    self.gate.expected.insert(name.clone(), report.duration_ms);
+                }
+                if report.status != StepStatus::Skipped {
+                    self.gate.ended.push(name);
+                }
+            }
+        }
+        self.status.checks = Some(self.gate.count());
+        self.live.queue(self.gate.queued());
+    }
+
+    /// What the gate said of the base, when it was asked while the run was planned.
+    pub(super) fn base(&mut self) {
+        if self.gate.story.is_empty() {
+            return;
+        }
+        let story = self.gate.take();
+        self.status.checks = None;
+        self.clear();
+        let causes = story.causes();
+        if causes.is_empty() {
+            return self.line(&[(Tone::Good, "✓ the gate passes on the base")]);
+        }
+        story.closing(true).iter().for_each(|line| paint::line(line));
+        let names = format!(": {}", steps::named(&causes));
+        self.line(&[(Tone::Warn, "✗ the gate fails on the base"), (Tone::Plain, &names)]);
+    }
+
+    pub(super) fn unjudged(&mut self, attempt: u32) {
+        self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
+    }
+
+    /// The steps that failed, with what explains them unless an earlier attempt failed in the same way, and the verdict.
+    pub(super) fn verdict(&mut self, success: bool, failed: &[String], feedback: &str, duration_ms: u64) {
+        if self.status.attempt.0 == 0 {
+            return self.base(); // before any agent
+        }
+        let (story, time) = (self.gate.take(), format!(" ({})", seconds(duration_ms)));
+        self.status.checks = None;
+        self.clear();
+        if success {
+            return self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
+        }
+        let earlier = self.gate.known(self.status.attempt.0, &story, feedback);
+        if earlier.is_none() {
+            story.closing(true).iter().for_each(|line| paint::line(line));
+            if failed.is_empty() {
+                feedback.lines().take(REASONS).for_each(|line| paint::line(&steps::output(line)));
+            }
+        }
+        let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
+        let same = earlier.map(|attempt| format!("; same failure as attempt {attempt}")).unwrap_or_default();
+        let counts = format!("; {}", story.counts(true));
+        self.line(&[
+            (Tone::Bad, "✗ the gate did not pass"),
+            (Tone::Faint, &time),
+            (Tone::Plain, &names),
+            (Tone::Warn, &same),
+            (Tone::Faint, &counts),
+        ]);
+    }
+}
+
+/// The name of a step, as it is shown everywhere.
+fn name(lane: &str, step: &str) -> String {
+    format!("{lane}/{step}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::lane::tests::step;
+
+    fn failed(excerpt: &str) -> Story {
+        let mut story = Story::default();
+        story.ended(StepReport { excerpt: excerpt.into(), ..step("test", StepStatus::Failed) }, Told::Result);
+        story
+    }
+
+    #[test]
+    fn a_failure_is_known_again_although_its_numbers_differ() {
+        let mut gate = GateView::default();
+        assert_eq!(gate.known(1, &failed("took 12 ms"), ""), None);
+        assert_eq!(gate.known(2, &failed("another one"), ""), None);
+        assert_eq!(gate.known(3, &failed("took 37 ms"), ""), Some(1));
+    }
+
+    #[test]
+    fn steps_that_wait_are_those_of_the_gate_run_before() {
+        let mut gate =
+            GateView { ended: ["verify/a", "verify/b", "verify/c"].map(str::to_owned).into(), ..GateView::default() };
+        gate.take();
+        gate.begun.insert("verify/b".into());
+        gate.ended.push("verify/a".into());
+        assert_eq!((gate.count(), gate.queued()), ((1, 3), vec!["verify/c".to_owned()]));
+    }
+}

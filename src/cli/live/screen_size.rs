@@ -1,0 +1,31 @@
+//! How much room the terminal on standard error has.
+
+use super::rows::WIDEST;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether anything is ever drawn.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Notes that live lines are drawn, where they are.
+pub(super) fn draws(is_wanted: bool) {
+    IS_DRAWN.fetch_or(is_wanted, Ordering::Relaxed);
+}
+
+/// Columns and rows of the terminal.
+pub(super) fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| (size.ws_col.into(), size.ws_row.into()));
+    match size {
+        Ok((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
+        Ok(_) | Err(_) => (80, 24),
+    }
+}
+
+/// Columns of a line that stands above the live lines: a little narrower than the terminal, and no wider than is easily read.
+pub(in crate::cli) fn width() -> usize {
+    size().0.saturating_sub(1).clamp(20, WIDEST)
+}
+
+/// Columns that a line may have, where live lines are drawn.
+pub(in crate::cli) fn drawn_width() -> Option<usize> {
+    IS_DRAWN.load(Ordering::Relaxed).then(|| size().0.saturating_sub(1).max(20))
+}

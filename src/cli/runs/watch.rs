@@ -1,0 +1,107 @@
+//! `fledge runs watch`: follows a run that another process drives, by its journal. It changes nothing.
+
+use super::super::block_on;
+use super::super::display::{Display, closing, expected};
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::signals;
+use super::{Shelf, data, failed, story};
+use crate::config::Environment;
+use crate::driver::{self, ResumeFault, Stop, Told};
+use crate::id::RunId;
+use crate::store::{Filter, Only, RunRow, RunState, Store};
+use crate::verdict::Reason;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use std::time::Duration;
+
+/// How often the journal is looked at.
+const PACE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+#[command(after_help = "The exit code is that of the run. Ctrl-C ends the watching and leaves the run alone.\n\n\
+    Examples:\n  fledge runs watch\n  fledge runs watch 0198f2")]
+pub(in crate::cli) struct WatchArguments {
+    /// The run: the start of its id, its run key, or `last` (default: the newest one under way)
+    run: Option<String>,
+    /// Never draw live lines
+    #[arg(long)]
+    ni: bool,
+}
+
+/// Follows the run to its end; gives its exit code.
+pub(super) fn watch(shelf: &Shelf, arguments: &WatchArguments, environment: &Environment) -> Result<u8, Failure> {
+    let (store, row) = match &arguments.run {
+        Some(name) => shelf.find(name)?,
+        None => newest(shelf)?,
+    };
+    let is_quiet = arguments.ni || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(Failure::input)?;
+    let is_live = !is_quiet && paint::can_draw(environment) && matches!(row.state, RunState::Running { .. });
+    let before_ms = data::duration_ms(&row, shelf.now_ms).unwrap_or(0);
+    let display = Display::new(is_live, before_ms).expecting(expected(&store));
+    block_on(follow(&store, &row.head.id, display))?
+}
+
+/// The newest run of the project that is under way.
+fn newest(shelf: &Shelf) -> Result<(Store, RunRow), Failure> {
+    let none = || Failure::input(anyhow!("no run of {} is under way", shelf.project.display()));
+    let none = || none().hint("`fledge runs watch last` tells the newest one that is over");
+    let store = shelf.store()?.ok_or_else(none)?;
+    let filter = Filter { limit: 1, only: Some(Only::Running), now_ms: shelf.now_ms, ..Filter::default() };
+    let row = store.runs(&filter).map_err(failed)?.pop().ok_or_else(none)?;
+    Ok((store, row))
+}
+
+/// Shows what the journal has, and what comes, until the run is over or nobody drives it.
+async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, Failure> {
+    let stop = Stop::default();
+    let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+    let mut told = driver::told(store, run, 0).map_err(unread)?;
+    loop {
+        // The state first: what was written before it ended is in the journal by then.
+        let row = store.run(run).map_err(failed)?;
+        show(&mut told, &mut display)?;
+        if !matches!(row.state, RunState::Running { .. }) {
+            display.close();
+            return Ok(end(store, &row));
+        }
+        tokio::select! {
+            () = stop.token().cancelled() => {
+                display.close();
+                paint::line(&[(Tone::Faint, "the run goes on; `fledge runs watch` follows it again")]);
+                return Ok(Reason::Cancelled.exit_code(Some(stop.cause())));
+            }
+            () = tokio::time::sleep(PACE) => {}
+        }
+        told.read_on(store).map_err(unread)?;
+    }
+}
+
+fn show(told: &mut Told<'_>, display: &mut Display) -> Result<(), Failure> {
+    for record in told {
+        let record = record.map_err(unread)?;
+        match &record.of {
+            None => display.show(&record.event),
+            Some(path) => display.show_of(path, &record.event),
+        }
+    }
+    Ok(())
+}
+
+/// The last words; gives the exit code of the run.
+fn end(store: &Store, row: &RunRow) -> u8 {
+    let RunState::Ended(end) = &row.state else {
+        let text = format!("the process of run {0} is gone: `fledge runs resume {0}` goes on with it", row.head.id);
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
+        return Reason::Blocked.exit_code(None);
+    };
+    match story(store, row).0.run.result() {
+        Some(result) => closing(&result, false, None).iter().for_each(|line| paint::line(line)),
+        None => paint::line(&[(Tone::Bad, format!("{}: {}", data::outcome(row), paint::one_line(&end.summary)))]),
+    }
+    end.exit_code
+}
+
+fn unread(fault: ResumeFault) -> Failure {
+    Failure::because(fault.reason(), fault)
+}

@@ -1,0 +1,130 @@
+//! What some terminals understand beyond text: links, a title, progress in the task bar, notifications. Each is written only where the
+//! environment names a terminal that has it, so that no other shows it as garbage.
+
+use super::live::{Status, put};
+use super::paint::{can_draw, one_line};
+use crate::config::Environment;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The string terminator of an escape sequence.
+const ST: &str = "\u{1b}\\";
+/// The first version of the VTE library whose terminals have links.
+const VTE_LINKS: u32 = 5_000;
+
+/// What the terminal on standard error has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Features {
+    /// Links, and a title that can be put back.
+    links: bool,
+    /// Progress in the task bar or the tab.
+    progress: bool,
+    /// Notifications by text; else the bell rings.
+    notes: bool,
+}
+
+static FEATURES: OnceLock<Features> = OnceLock::new();
+/// What was last announced.
+static ANNOUNCED: Mutex<String> = Mutex::new(String::new());
+
+/// Looks at which terminal it is, once.
+pub(super) fn recognize(environment: &Environment) {
+    let features = if can_draw(environment) { features(|name| environment.get(name)) } else { Features::default() };
+    let _is_known = FEATURES.set(features);
+}
+
+fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Features {
+    let is = |name: &str, values: &[&str]| get(name).is_some_and(|value| values.contains(&value));
+    if get("TMUX").is_some() || get("STY").is_some() {
+        return Features::default(); // these pass nothing on that they do not know
+    }
+    let vte = get("VTE_VERSION").and_then(|version| version.parse::<u32>().ok());
+    let both = is("TERM_PROGRAM", &["WezTerm", "ghostty", "iTerm.app"]) || is("TERM", &["xterm-ghostty"]);
+    let windows = get("WT_SESSION").is_some();
+    let links = both
+        || windows
+        || is("TERM_PROGRAM", &["vscode", "Hyper", "rio"])
+        || is("TERM", &["xterm-kitty", "alacritty", "foot"])
+        || get("KONSOLE_VERSION").is_some()
+        || vte.is_some_and(|version| version >= VTE_LINKS);
+    Features { links, progress: both || windows || is("ConEmuANSI", &["ON"]), notes: both }
+}
+
+fn known() -> Features {
+    FEATURES.get().copied().unwrap_or_default()
+}
+
+/// The path as a link to itself, where the terminal has links.
+pub(super) fn linked(path: &str) -> String {
+    if known().links && path.starts_with('/') { link(path) } else { path.to_owned() }
+}
+
+fn link(path: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
+    let escaped: String = path
+        .bytes()
+        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    format!("\u{1b}]8;;file://{escaped}{ST}{path}\u{1b}]8;;{ST}")
+}
+
+/// What tells the terminal how far a run is, where that has changed; without a status, what takes it back.
+pub(super) fn announcement(status: Option<&Status>) -> String {
+    let features = known();
+    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = status.map(|status| said(status, features)).unwrap_or_default();
+    if *announced == now {
+        return String::new();
+    }
+    let before = std::mem::replace(&mut *announced, now.clone());
+    let title = features.links;
+    match (before.is_empty(), now.is_empty()) {
+        (true, _) if title => format!("\u{1b}[22;2t{now}"), // keeps the title that there was
+        (_, true) => {
+            let progress = if features.progress { format!("\u{1b}]9;4;0{ST}") } else { String::new() };
+            let title = if title { "\u{1b}[23;2t" } else { "" };
+            format!("{progress}{title}")
+        }
+        _ => now,
+    }
+}
+
+fn said(status: &Status, features: Features) -> String {
+    let (attempt, attempts) = status.attempt;
+    let progress = match status.checks {
+        Some((done, all)) if all > 0 => format!("1;{}", done * 100 / all),
+        _ => "3".to_owned(), // busy
+    };
+    let progress = if features.progress { format!("\u{1b}]9;4;{progress}{ST}") } else { String::new() };
+    let what = if attempt == 0 { "preparing".to_owned() } else { format!("attempt {attempt}/{attempts}") };
+    let title = if features.links { format!("\u{1b}]2;fledge: {what}{ST}") } else { String::new() };
+    progress + &title
+}
+
+/// Has the terminal tell that something is over: by a notification where it has them, else by its bell.
+pub(super) fn ring(title: &str, end: &str) {
+    let text = one_line(&format!("{title}: {end}"));
+    put(&if known().notes { format!("\u{1b}]9;{text}{ST}") } else { "\u{7}".to_owned() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&'static str, &'static str)]) -> Features {
+        features(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
+    }
+
+    #[test]
+    fn only_terminals_that_are_known_get_more_than_text() {
+        assert_eq!(of(&[("TERM", "xterm-256color")]), Features::default());
+        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm"), ("TMUX", "/tmp/x")]), Features::default());
+        assert_eq!(of(&[("TERM_PROGRAM", "WezTerm")]), Features { links: true, progress: true, notes: true });
+        assert_eq!(of(&[("WT_SESSION", "1")]), Features { links: true, progress: true, notes: false });
+        assert_eq!([of(&[("VTE_VERSION", "4000")]).links, of(&[("VTE_VERSION", "7600")]).links], [false, true]);
+    }
+
+    #[test]
+    fn a_link_has_nothing_in_it_that_ends_it() {
+        assert_eq!(link("/a b\u{e9}"), "\u{1b}]8;;file:///a%20b%C3%A9\u{1b}\\/a b\u{e9}\u{1b}]8;;\u{1b}\\");
+    }
+}
