@@ -217,7 +217,14 @@ mod tests {
             started_at_ms: 0,
         };
         let end = Outcome { reason: "gate_failed".into(), cost_micros: Some(40_000), ..Outcome::default() };
-        let row = RunRow { head, state: RunState::Ended(end), machine: None, heard_at_ms: None, is_lost: false };
+        let row = RunRow {
+            head,
+            state: RunState::Ended(end),
+            machine: None,
+            heard_at_ms: None,
+            is_lost: false,
+            branch: None,
+        };
         Listed { row, short: "0198f2aa".into(), worked_ms: Some(4_000), is_estimate: true }
     }
 
