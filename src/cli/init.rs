@@ -7,6 +7,7 @@ mod trial;
 use super::failure::Failure;
 use super::lanes;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::{block_on, signals};
 use crate::config::Environment;
 use crate::driver::Stop;
@@ -17,7 +18,7 @@ use crate::task::TaskFault;
 use crate::yaml::{Place, Problem, Problems};
 use anyhow::Context;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The file of the lane.
 const LANE: &str = "lanes/verify.yaml";
@@ -58,9 +59,8 @@ pub(super) struct InitArguments {
     /// Never prompt: there is nothing to ask
     #[arg(long = "ni", alias = "non-interactive", hide = true)]
     _ni: bool,
-    /// The project
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 /// What became of a file.
@@ -74,10 +74,7 @@ enum Written {
 /// # Errors
 /// When there is no such folder, nothing says how the project is checked, or a file cannot be written.
 pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Result<u8, Failure> {
-    let root = arguments.workspace.canonicalize();
-    let root = root
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
+    let root = arguments.project.folder()?; // a project of its own may begin below another one
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     let detected = gate::look(&root, path);

@@ -26,6 +26,7 @@ mod options;
 mod outlet;
 mod pages;
 mod paint;
+mod project;
 mod record;
 mod results;
 mod run;
@@ -74,6 +75,8 @@ struct Arguments {
     /// Colour the output: NO_COLOR, FORCE_COLOR and CLICOLOR_FORCE settle `auto`
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     color: paint::ColorWhen,
+    #[command(flatten)]
+    project: project::ProjectArguments,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -172,7 +175,7 @@ pub fn main() -> ExitCode {
         Verb::Eval(arguments) => batch::evaluate(&arguments, &environment),
         Verb::Batch(arguments) => batch::past(&arguments, &environment),
         Verb::Init(arguments) => init::run(&arguments, &environment),
-        Verb::Lanes(verb) => lanes::run(verb, &environment),
+        Verb::Lanes(verb) => lanes::run(verb, &arguments.project, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Apply(arguments) => runs::apply(&arguments, &environment),
         Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
@@ -191,7 +194,7 @@ pub fn main() -> ExitCode {
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
-        Verb::Specs(verb) => specs::run(verb),
+        Verb::Specs(verb) => specs::run(verb, &arguments.project, &environment),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

@@ -5,6 +5,7 @@ use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::memory_terms;
 use super::outlet::outlet;
+use super::project::ProjectArguments;
 use super::record;
 use super::results::{Beside, ResultArguments};
 use super::runs::Place;
@@ -17,7 +18,7 @@ use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STU
 use crate::tool::Late;
 use crate::workspace::Outlet;
 use crate::yaml::{meant, parse_dollars};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -111,9 +112,8 @@ pub(super) struct RunOptions {
     /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
     #[arg(long, value_name = "KEY", value_parser = run_key)]
     pub(super) run_key: Option<String>,
-    /// The folder that the agent works in
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 /// The value that is written as this word.
@@ -164,11 +164,8 @@ impl RunOptions {
     ///
     /// # Errors
     /// When one of them is not there.
-    pub(super) fn workspace(&self) -> Result<PathBuf, Failure> {
-        let workspace = self.workspace.canonicalize();
-        let workspace = workspace
-            .with_context(|| format!("there is no folder {}", self.workspace.display()))
-            .map_err(Failure::input)?;
+    pub(super) fn workspace(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+        let workspace = self.project.root(environment)?;
         let found = |flag, path: &Option<PathBuf>| path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose();
         let (report, patch) = (found("--report", &self.report)?, found("--patch", &self.patch)?);
         if report.is_some() && report == patch {
@@ -178,8 +175,8 @@ impl RunOptions {
     }
 
     /// The same folder for what is said where it cannot be worked in: by its whole path where it has one, so that a link in it is seen as such.
-    pub(super) fn root(&self) -> PathBuf {
-        self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone())
+    pub(super) fn root(&self, environment: &Environment) -> PathBuf {
+        self.project.root_or_name(environment)
     }
 
     /// The places of what its driver writes of a run, as far as there are such places.

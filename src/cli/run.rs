@@ -91,8 +91,8 @@ pub(super) fn begin(
     task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
     environment: &Environment,
 ) -> Result<u8, Failure> {
-    let workspace = options.workspace();
-    let root = &options.root();
+    let workspace = options.workspace(environment);
+    let root = &options.root(environment);
     let results = options.results.places(root, environment);
     let sound = results.as_ref().ok().cloned().unwrap_or_else(|| options.results.sound_places(root, environment));
     let sound = sound.with(options.beside(root));

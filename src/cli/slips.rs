@@ -29,7 +29,9 @@ pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> 
         return None;
     }
     let mut args: Vec<OsString> = args.collect();
-    let verb = args.iter().skip(1).position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))? + 1;
+    let is_value = |at: usize| args[at - 1] == "-C" || args[at - 1] == "--workspace";
+    let is_word = |at: &usize| !args[*at].as_encoded_bytes().starts_with(b"-") && !is_value(*at);
+    let verb = (1..args.len()).find(is_word)?;
     let (_, word) = USUAL.iter().find(|(usual, _)| args[verb] == *usual)?;
     args.insert(verb + 1, word.into());
     Some(args)

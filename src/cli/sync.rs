@@ -4,6 +4,7 @@
 use super::connect::key_in;
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::{block_on, configured, no_output, print_data, print_json};
 use crate::config::{self, Environment, KeyPlace, SYNC_TOKEN_VARIABLE, Sync};
 use crate::courier::Ways;
@@ -17,7 +18,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long the end of a run is told at most.
@@ -40,9 +41,8 @@ pub(super) struct SyncArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 // Which server runs are told of.
@@ -197,8 +197,7 @@ impl Plan {
 /// # Errors
 /// When there is no server, or nothing can be sent there as it is said.
 pub(super) fn run(arguments: &SyncArguments, environment: &Environment) -> Result<u8, Failure> {
-    let none = || format!("there is no folder {}", arguments.workspace.display());
-    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let workspace = arguments.project.root(environment)?;
     let set = configured::load_without_models(environment, &workspace).map_err(Failure::input)?;
     let Some(sync) = arguments.server.server(&set) else {
         let hint = "name one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";

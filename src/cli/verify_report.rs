@@ -4,6 +4,7 @@
 use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::{block_on, no_output, print_json};
 use crate::config::Environment;
 use crate::gate::{digest_of, load};
@@ -42,9 +43,8 @@ pub(super) struct VerifyArguments {
     /// A lane that it must have been judged by; again for several, and by no other
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// The answer as JSON, to standard output
     #[arg(long)]
     json: bool,
@@ -108,11 +108,9 @@ async fn reasons(
     let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
-    let folder = &arguments.workspace;
-    if let Ok(root) = folder.canonicalize() {
-        configured::settle(environment, &root);
-    }
-    let trees = Trees::open(&scratch.path().join("git"), folder, path, &stop).await.map_err(Failure::input)?;
+    let root = arguments.project.root(environment)?;
+    configured::settle(environment, &root);
+    let trees = Trees::open(&scratch.path().join("git"), &root, path, &stop).await.map_err(Failure::input)?;
     let repository = Repository::around(&trees, &env, &stop).await.map_err(Failure::input)?;
     let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;
     let head = repository.head(&stop).await.map_err(Failure::input)?;

@@ -23,7 +23,7 @@ pub struct Checked {
 pub fn check(root: &Path, path: &str) -> Checked {
     let book = book(root);
     let (lanes, problems, mut warnings) = book.check();
-    warnings.extend(astray(root, !lanes.is_empty() || !problems.is_empty()));
+    warnings.extend(astray(root));
     warnings.extend(lanes.iter().flat_map(|lane| lacks(root, lane, &book, path)));
     Checked { lanes, problems, warnings }
 }

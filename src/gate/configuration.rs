@@ -1,6 +1,7 @@
 //! What a later run of the project reads before it judges anything: whoever writes it steers that run. At the end of each run it is as it was
 //! at its start, whatever became of the run.
 
+use super::detection::defines_lanes;
 use super::kept::ThawFault;
 use super::seal::Seal;
 use super::{Gate, pages};
@@ -13,6 +14,11 @@ use std::path::Path;
 pub const CONFIGURATION: [&str; 3] = ["fledge.yaml", "fledge.local.yaml", pages::TOML];
 /// What else is read: folders.
 const FOLDERS: [&str; 2] = [pages::LANES, ".fledge"];
+
+/// Returns whether a folder has lanes or a configuration of its own: then it is the root of a project.
+pub fn has_configuration(folder: &Path) -> bool {
+    CONFIGURATION.iter().any(|name| folder.join(name).is_file()) || defines_lanes(folder).unwrap_or(false)
+}
 
 /// What was found to be otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

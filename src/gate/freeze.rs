@@ -227,7 +227,7 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
         return Ok(Loaded { lane: book.lane(name)?, notes: few(&book.warnings_of(name)), source });
     }
     let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
-    let mut remarks = few(book.general_warnings().chain(&astray(root, !known.is_empty())));
+    let mut remarks = few(book.general_warnings().chain(&astray(root)));
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
         if name == DETECTED_LANE && !detected.is_empty() {
             remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge init`".into());
@@ -275,7 +275,7 @@ pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
     let book = book(root);
     let (lanes, fault) = book.all();
     let has_lanes = book.names().next().is_some() || !book.is_whole();
-    let remarks = few(book.general_warnings().chain(&astray(root, has_lanes)));
+    let remarks = few(book.general_warnings().chain(&astray(root)));
     let source = |lane: &Lane| Some((lane.name.clone(), book.source_of(&lane.name)?.to_owned()));
     let sources = lanes.iter().filter_map(source).collect();
     let mut listed = Listed { lanes, sources, is_detected: false, fault, remarks };

@@ -48,7 +48,7 @@ pub use base::BaseFault;
 pub use by_hand::Entered;
 pub use check::{Checked, check, check_file};
 pub use clean::{RoomFault, forget_installations};
-pub use configuration::{CONFIGURATION, PutBack, put_back};
+pub use configuration::{CONFIGURATION, PutBack, has_configuration, put_back};
 pub use contents::{RoomContents, room_contents};
 pub use detection::{InitFault, file_to_write, look, look_if_no_lanes, write_detected};
 pub use differences::{differences, fetching, ignored_in_commands, lacked_files};

@@ -1,7 +1,6 @@
 //! The files that say something about lanes, read into a [`Book`]. What cannot be read is a problem of what it may say, and stops
 //! nothing else; what only looks like such a file is said.
 
-use super::detection::defines_lanes;
 use crate::lane::{Book, Remark};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, NotUtf8};
@@ -152,22 +151,17 @@ fn has_lanes_inside(folder: &Path) -> bool {
     entries.into_iter().any(|entry| looks_like_a_lane(&entry.path()))
 }
 
-/// What lies at the root under a name that is nearly right, and where no lane is found, lanes further up.
-pub(super) fn astray(root: &Path, has_lanes: bool) -> Vec<Remark> {
+/// Finds what is at the root under a name that is nearly right.
+pub(super) fn astray(root: &Path) -> Vec<Remark> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().take(MOST_ENTRIES);
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    let remark = |path: String, message: &str, hint: String| {
-        let problem = Problem::of_file(message).hint(hint);
-        Remark { path, lane: None, problem }
-    };
-    let misnamed = names.into_iter().filter_map(|name| {
+    let misnamed = |name: String| {
         let (message, hint) = misnamed(root, &name)?;
-        Some(remark(name, message, hint))
-    });
-    let above = above(root).filter(|_| !has_lanes);
-    let above = above.map(|path| remark(path, "there are lanes in this folder", "run fledge there".into()));
-    misnamed.chain(above).collect()
+        let problem = Problem::of_file(message).hint(hint);
+        Some(Remark { path: name, lane: None, problem })
+    };
+    names.into_iter().filter_map(misnamed).collect()
 }
 
 /// Why this at the root is not read, and what to do.
@@ -189,12 +183,4 @@ fn misnamed(root: &Path, name: &str) -> Option<(&'static str, String)> {
     let is_it = name == right || (name.eq_ignore_ascii_case(right) && root.join(right).exists());
     let what = if right == LANES { "files in this folder are not read" } else { "this file is not read" };
     (!is_it).then(|| (what, format!("call it `{right}`")))
-}
-
-/// The nearest folder further up that has lanes, within the repository where there is one; as it is reached from here.
-fn above(root: &Path) -> Option<String> {
-    let is_inside = |folder: &&Path| !folder.join(".git").exists();
-    let outer = root.ancestors().take_while(is_inside).filter_map(Path::parent);
-    let place = outer.into_iter().position(|folder| defines_lanes(folder).unwrap_or(false))?;
-    Some(vec![".."; place + 1].join("/"))
 }

@@ -54,7 +54,13 @@ fn of_call(words: &[&str], form: Form) -> Option<(String, String)> {
         return None;
     }
     let is_plain = |word: &&&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    let mut names = words.take_while(is_plain).filter(|word| !word.starts_with('-'));
+    let mut is_folder = false; // what follows `-C`
+    let is_name = |word: &&&str| {
+        let is_name = !is_folder && !word.starts_with('-');
+        is_folder = **word == "-C" || **word == "--workspace";
+        is_name
+    };
+    let mut names = words.take_while(is_plain).filter(is_name);
     let verb = names.next()?;
     let Some((_, own)) = VERBS.iter().find(|(known, _)| known == verb) else {
         return Some(missing(verb, VERBS.iter().map(|(known, _)| *known)));
@@ -126,6 +132,7 @@ mod tests {
             "echo 'a; fledge release'",
             "my-fledge release",
             "fledge memory forget 3",
+            "fledge -C web lanes run ci",
         ] {
             assert_eq!(told(fine, Form::Toml), "", "{fine}");
         }

@@ -247,6 +247,7 @@ fn the_memory_of_one_project_never_reaches_another() {
     let run = remembering(&["dates are in UTC"]);
     let other = run.path("other");
     std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("fledge.yaml"), "").unwrap();
     let model = Model::new([say("Read.")]);
     let args = ["run", "-", "--no-verify", "--json", "-C", "other"];
     let run = run.again(&args).stdin("Which zone have dates?").anthropic(&model).run();

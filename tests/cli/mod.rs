@@ -1,5 +1,6 @@
 //! The verbs around runs: `init`, `doctor`, `schema`, `specs`, `config`, `memory`.
 
+mod below;
 mod doctor;
 mod front;
 mod init;

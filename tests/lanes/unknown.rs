@@ -1,6 +1,6 @@
 //! A lane that is not there: what there is, what was most likely meant, and what only looks like lanes.
 
-use crate::support::{Fledge, needs};
+use crate::support::Fledge;
 
 const LANE: &str = "steps: [{ run: 'true' }]";
 
@@ -105,23 +105,4 @@ fn both_endings_of_a_lane_are_read_and_the_longer_one_counts() {
         run.stderr,
         "note: lanes/b.yml: lane `b` is also in lanes/b.yaml, and that one is used (remove one of them)\n"
     );
-}
-
-#[test]
-fn in_a_folder_below_the_lanes_the_way_to_them_is_told() {
-    let said = "../..: there are lanes in this folder (run fledge there)\n";
-    let below = |script: &str, is_repository: bool| {
-        let marker = if is_repository { "a/b/.git" } else { "a/x" };
-        let project = Fledge::new().lane("verify", &needs("done")).file("a/b/c", "").file(marker, "");
-        project.under(&["sh", "-c", "cd a/b && exec \"$@\"", "sh"]).args(&["lanes", script, "verify"]).run()
-    };
-    let run = below("run", false);
-    run.must_exit(2);
-    assert!(run.stderr.ends_with(&format!("\n  {said}")), "{}", run.stderr);
-    let own = below("run", true);
-    assert!(!own.stderr.contains("there are lanes in this folder"), "a repository ends the search: {}", own.stderr);
-    let crate_below = Fledge::new().lane("verify", LANE).file("a/test.sh", "true");
-    let run = crate_below.under(&["sh", "-c", "cd a && exec \"$@\"", "sh"]).args(&["lanes", "run", "verify"]).run();
-    run.must_exit(0);
-    assert!(run.stderr.contains("note: ..: there are lanes in this folder (run fledge there)\n"), "{}", run.stderr);
 }

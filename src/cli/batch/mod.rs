@@ -116,8 +116,8 @@ fn has_candidates(task: &str) -> bool {
 /// # Errors
 /// Whatever was wrong before the first run began: then none has.
 pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = request.options.workspace();
-    let root = request.options.root();
+    let workspace = request.options.workspace(environment);
+    let root = request.options.root(environment);
     let has_begun = Cell::new(false);
     let done = workspace.and_then(|workspace| begin(request, &workspace, environment, &has_begun));
     if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)

@@ -5,11 +5,11 @@ mod rows;
 use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::steps::Line;
 use super::{no_output, print_data, print_json};
 use crate::config::{self, Environment, LayerSeen};
 use crate::yaml::{self, Node, Value as Yaml};
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use rows::{Row, rows};
 use serde_json::{Value, json};
@@ -25,9 +25,8 @@ const CONFIG_SCHEMA_VERSION: u32 = 1;
     fledge config path"
 )]
 pub(super) struct ConfigArguments {
-    /// The project
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// As JSON, to standard output
     #[arg(long, global = true)]
     json: bool,
@@ -52,10 +51,7 @@ enum ConfigVerb {
 /// # Errors
 /// When a layer is wrong, there is no such folder, or nothing can be printed.
 pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Result<u8, Failure> {
-    let root = arguments.workspace.canonicalize();
-    let root = root
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
+    let root = arguments.project.root(environment)?;
     for note in configured::settled(environment, &root) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
     }

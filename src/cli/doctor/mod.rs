@@ -8,13 +8,12 @@ mod room;
 use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::steps::Line;
 use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment};
-use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// The version of what `--json` gives out.
 const DOCTOR_SCHEMA_VERSION: u32 = 1;
@@ -26,9 +25,8 @@ pub(super) struct DoctorArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
-    /// The project
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 /// How well something is.
@@ -119,10 +117,7 @@ fn every(fault: &impl std::fmt::Display) -> String {
 /// # Errors
 /// When there is no such folder, or nothing can be printed.
 pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Result<u8, Failure> {
-    let root = arguments.workspace.canonicalize();
-    let root = root
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
+    let root = arguments.project.root(environment)?;
     let settled = configured::settled(environment, &root);
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),

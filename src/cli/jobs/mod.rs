@@ -4,6 +4,7 @@ mod ask;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::runs::ago;
 use super::steps::Line;
 use super::{no_output, print_data, print_json};
@@ -13,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::scheduler::{Finding, JobData, JobRunData, JobState, Kind, Shown, scan};
 use crate::serve::{Lease, folder};
 use crate::store::{JobRow, JobRun, Store};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
@@ -28,9 +29,8 @@ const JOBS_SCHEMA_VERSION: u32 = 1;
     Examples:\n  fledge jobs list\n  fledge jobs history nightly\n  fledge jobs run nightly"
 )]
 pub(super) struct JobsArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// As JSON, to standard output
     #[arg(long, global = true)]
     json: bool,
@@ -76,8 +76,7 @@ struct Place {
 /// # Errors
 /// When there is no such job, or what is kept cannot be read.
 pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Result<u8, Failure> {
-    let none = || format!("there is no folder {}", arguments.workspace.display());
-    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let project = project_of(&state, &workspace);
     let store = Store::existing(&state, &project).map_err(Failure::own)?;

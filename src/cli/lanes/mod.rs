@@ -24,11 +24,10 @@ pub(super) use voice::below_checkout;
 use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use crate::config::Environment;
 use crate::gate::GateFault;
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use std::path::Path;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LanesVerb {
@@ -55,8 +54,8 @@ struct Unasked {
 ///
 /// # Errors
 /// An unknown or wrong lane, or no place for logs.
-pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
-    let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = project.root(environment)?;
     configured::settle(environment, &root);
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);

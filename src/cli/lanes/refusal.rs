@@ -18,6 +18,7 @@ use std::path::Path;
 pub(super) struct Refused<'a> {
     /// The name of the lane.
     pub(super) lane: &'a str,
+    pub(super) root: &'a Path,
     pub(super) voice: &'a VoiceArguments,
     /// Whether it was only to be said what would run: files are none of that.
     pub(super) is_dry: bool,
@@ -56,7 +57,7 @@ impl Refused<'_> {
             }
         }
         if paint::is_runner(environment) {
-            let below = below_checkout(environment, Path::new("."));
+            let below = below_checkout(environment, self.root);
             github::annotations(&result, &below).iter().for_each(|command| paint::command(command));
         }
         hear_out(stop, data.settled()).await;

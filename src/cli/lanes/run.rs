@@ -81,7 +81,7 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
         let code = if arguments.watch {
             let state = environment.state_dir().into_iter().collect(); // each run says what is wrong with it
             let once = async |stop: &Stop| once(Ask { root, arguments, environment, path, stop }).await;
-            let apart = [state, arguments.voice.files(environment, root)].concat();
+            let apart = [state, arguments.voice.files(environment)].concat();
             watch::watch(root, apart, &stop, once).await
         } else {
             once(Ask { root, arguments, environment, path, stop: &stop }).await
@@ -104,11 +104,11 @@ struct Ask<'a> {
 
 /// Reads the lane as it is now, and runs it once; gives the exit code. However it ends, that is told in every form that was asked for.
 async fn once(ask: Ask<'_>) -> Result<u8, Failure> {
-    let Ask { arguments, environment, stop, .. } = ask;
+    let Ask { root, arguments, environment, stop, .. } = ask;
     let was_told = Cell::new(false);
     let done = attempt(ask, &was_told).await;
     if let (Err(failure), false) = (&done, was_told.get()) {
-        let refused = Refused { lane: &arguments.name, voice: &arguments.voice, is_dry: arguments.dry_run };
+        let refused = Refused { lane: &arguments.name, root, voice: &arguments.voice, is_dry: arguments.dry_run };
         refused.tell(failure, environment, stop).await;
     }
     done
@@ -139,7 +139,7 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
         false => None,
     };
     let entered = enter(ask, &lane, court.as_ref()).await?;
-    let voice = Voice::new(&lane, &arguments.voice, environment)?;
+    let voice = Voice::new(&lane, &arguments.voice, root, environment)?;
     let in_place =
         || Room::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
     let room = Room {

@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
 pub(in crate::cli) struct ValidateArguments {
-    /// Projects, or files of lanes wherever they are
-    #[arg(default_value = ".")]
+    /// Projects, or files of lanes wherever they are; the project of this folder if none is named
     path: Vec<PathBuf>,
     /// Take warnings for errors
     #[arg(long)]
@@ -44,11 +43,14 @@ struct Found {
 /// Checks the lanes; gives the exit code: 2 when one is wrong. `search` is the search path that steps will have.
 pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
     let mut found = Found::default();
-    for path in &arguments.path {
+    let all = if arguments.path.is_empty() { &vec![root.to_owned()] } else { &arguments.path };
+    for path in all {
         if path.is_dir() {
-            found.project(path, arguments.path.len() > 1, search)?;
+            found.project(path, all.len() > 1, search)?;
         } else {
-            let Checked { lanes, problems, warnings } = gate::check_file(root, &path.to_string_lossy(), search);
+            let is_below = Path::new(".").canonicalize().is_ok_and(|current| current == root);
+            let file = if is_below { path.clone() } else { std::path::absolute(path).unwrap_or_else(|_| path.clone()) };
+            let Checked { lanes, problems, warnings } = gate::check_file(root, &file.to_string_lossy(), search);
             found.add(lanes.len(), problems, warnings);
         }
     }
@@ -57,7 +59,7 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
     let strange = [said(&warnings), strange].concat();
     let is_right = errors.is_empty() && (strange.is_empty() || !arguments.strict);
     if arguments.json {
-        let paths: Vec<String> = arguments.path.iter().map(|path| whole(path).display().to_string()).collect();
+        let paths: Vec<String> = all.iter().map(|path| whole(path).display().to_string()).collect();
         print_json(&as_json(&paths, lanes, [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
         say((Tone::Bad, "error: "), &problems, &errors);

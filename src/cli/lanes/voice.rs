@@ -78,11 +78,11 @@ impl VoiceArguments {
         Files { wanted: self.wanted(), job_summary }
     }
 
-    /// The files that are written, as they stand below `root`, which is the current folder.
-    pub(super) fn files(&self, environment: &Environment, root: &Path) -> Vec<PathBuf> {
+    /// Returns the files that are written, by their whole paths.
+    pub(super) fn files(&self, environment: &Environment) -> Vec<PathBuf> {
         let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
         let wanted = self.wanted().into_iter().map(|(_, path)| path);
-        wanted.chain(job_summary).map(|path| in_place(&root.join(path))).collect()
+        wanted.chain(job_summary).map(|path| in_place(&std::path::absolute(&path).unwrap_or(path))).collect()
     }
 
     fn wanted(&self) -> Vec<(Form, PathBuf)> {
@@ -119,7 +119,12 @@ impl Voice {
     ///
     /// # Errors
     /// When a file that is to be written has no place, or two things are to go to standard output.
-    pub(super) fn new(lane: &Lane, wanted: &VoiceArguments, environment: &Environment) -> Result<Self, Failure> {
+    pub(super) fn new(
+        lane: &Lane,
+        wanted: &VoiceArguments,
+        root: &Path,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
         let in_folds = paint::is_runner(environment);
         let is_quiet = wanted.ni || in_folds || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(Failure::input)?;
         let files = wanted.places(environment)?;
@@ -137,7 +142,7 @@ impl Voice {
         let screen = Watcher::new(|_| size_of::<News>(), move |news, _| screen.show(news));
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
-        let below = below_checkout(environment, Path::new("."));
+        let below = below_checkout(environment, root);
         Ok(Self { lane, live, running, screen, data, files, retried, in_folds, below, silence: wanted.silence })
     }
 

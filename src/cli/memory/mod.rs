@@ -6,6 +6,7 @@ mod list;
 use super::configured;
 use super::failure::{Failure, start_of};
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::run::read_source;
 use super::secrets::secrets;
 use super::{no_output, print_data, print_json};
@@ -15,7 +16,7 @@ use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
 use crate::store::{Memory, Store};
 use crate::tool::{Late, Shelf};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -28,9 +29,8 @@ const MEMORY_SCHEMA_VERSION: u32 = 1;
     Examples:\n  fledge memory list\n  fledge memory add \"releases are cut from the branch `stable`\"\n  fledge memory forget 1f0c2b9a\n  \
     fledge memory export > memory.jsonl")]
 pub(super) struct MemoryArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// As JSON, to standard output
     #[arg(long, global = true)]
     json: bool,
@@ -75,10 +75,7 @@ struct AddArguments {
 /// # Errors
 /// When there is no such memory, or what is kept cannot be read or written.
 pub(super) fn run(arguments: MemoryArguments, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = arguments.workspace.canonicalize();
-    let workspace = workspace
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
+    let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let workspace = project_of(&state, &workspace);
     let shelf = Place { state, workspace, now_ms: now_ms(), json: arguments.json };

@@ -7,10 +7,9 @@ pub(super) use list::key_of;
 
 use super::configured;
 use super::failure::Failure;
+use super::project::ProjectArguments;
 use crate::config::{self, Environment};
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
 
 /// The version of what `--json` gives out.
 const MODELS_SCHEMA_VERSION: u32 = 1;
@@ -45,18 +44,13 @@ struct PlaceArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
-    /// The project
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 impl PlaceArguments {
     fn settings(&self, environment: &Environment) -> Result<config::Settings, Failure> {
-        let workspace = self.workspace.canonicalize();
-        let workspace = workspace
-            .with_context(|| format!("there is no folder {}", self.workspace.display()))
-            .map_err(Failure::input)?;
-        configured::load(environment, &workspace).map_err(Failure::input)
+        configured::load(environment, &self.project.root(environment)?).map_err(Failure::input)
     }
 }
 

@@ -5,6 +5,7 @@ mod list;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::{no_output, print_data, print_json};
 use crate::config::Environment;
 use crate::courier::Address;
@@ -13,7 +14,7 @@ use crate::duration::parse_duration;
 use crate::monitor::Status;
 use crate::scheduler::{CheckIn, MonitorData, MonitorFault, NewMonitor, NewWebhook, OnChange, STRIP, check_in};
 use crate::store::{MonitorRow, MonitorWrite, Store, read_text};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
@@ -33,9 +34,8 @@ const LONGEST: usize = 1024;
     fledge monitors checkin backup ok\n  fledge monitors tell backup --command notify-send backup"
 )]
 pub(super) struct MonitorsArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     /// As JSON, to standard output
     #[arg(long, global = true)]
     json: bool,
@@ -156,8 +156,7 @@ struct Place {
 /// # Errors
 /// When there is no such monitor, or what is said of it cannot be.
 pub(super) fn run(arguments: MonitorsArguments, environment: &Environment) -> Result<u8, Failure> {
-    let none = || format!("there is no folder {}", arguments.workspace.display());
-    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let project = project_of(&state, &workspace);
     let place = Place { state, project, now: Timestamp::now(), json: arguments.json };

@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
+use super::super::project::ProjectArguments;
 use super::super::{no_output, print_json};
 use super::diff::change;
 use super::left::{Left, Seen, Verified, broken, heeding, not_delivered, refused};
@@ -14,7 +15,6 @@ use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
@@ -35,9 +35,8 @@ pub(in crate::cli) struct ApplyArguments {
     /// What was done as JSON, to standard output
     #[arg(long)]
     json: bool,
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 /// Runs the verb; gives the exit code.
@@ -45,7 +44,7 @@ pub(in crate::cli) struct ApplyArguments {
 /// # Errors
 /// When the run was not verified, its record is not whole, or the checkout stands elsewhere.
 pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
-    let shelf = Shelf::of(&arguments.workspace, environment)?;
+    let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
     heeding(|stop| bring(&shelf, arguments, environment, stop))
 }
 

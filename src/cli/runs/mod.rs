@@ -32,13 +32,14 @@ pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::configured;
 use super::failure::{Failure, start_of};
+use super::project::ProjectArguments;
 use crate::config::Environment;
 use crate::driver::{self, JOURNAL_SCHEMA_VERSION, ResumeFault, project_of};
 use crate::report::story::Story;
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError, project_dir};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Characters of an id by which a run of another project is found.
 const SHORTEST: usize = 8;
@@ -51,9 +52,8 @@ const WORDS: [&str; 2] = ["last", "last-failed"];
 #[command(after_help = "A run goes by the start of its id, by its run key, or by `last` or `last-failed`.\n\n\
     Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs diff last --stat\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
 pub(super) struct RunsArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     #[command(subcommand)]
     verb: RunsVerb,
 }
@@ -91,7 +91,7 @@ enum RunsVerb {
 /// # Errors
 /// When there is no such run, or what is kept cannot be read.
 pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result<u8, Failure> {
-    let shelf = Shelf::of(&arguments.workspace, environment)?;
+    let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
     match arguments.verb {
         RunsVerb::Resume(arguments) => resume::run(&shelf, &arguments, environment),
         RunsVerb::Continue(arguments) => continuing::run(&shelf, &arguments, environment),
@@ -121,10 +121,7 @@ struct Shelf {
 
 impl Shelf {
     /// The one of a folder, now.
-    fn of(workspace: &Path, environment: &Environment) -> Result<Self, Failure> {
-        let canonical = workspace.canonicalize();
-        let none = || format!("there is no folder {}", workspace.display());
-        let workspace = canonical.with_context(none).map_err(Failure::input)?;
+    fn of(workspace: PathBuf, environment: &Environment) -> Result<Self, Failure> {
         let state = environment.state_dir().map_err(Failure::input)?;
         configured::settle(environment, &workspace);
         let project = project_of(&state, &workspace);

@@ -87,7 +87,7 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
 /// # Errors
 /// When what is kept cannot be read or written.
 pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) -> Result<usize, Failure> {
-    let shelf = Shelf::of(workspace, environment)?;
+    let shelf = Shelf::of(workspace.to_owned(), environment)?;
     let Some(store) = shelf.store()? else { return Ok(0) };
     let keep = Retention::default();
     let pruned = store.prune(&keep, shelf.now_ms).map_err(failed)?;

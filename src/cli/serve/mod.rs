@@ -8,11 +8,11 @@ mod source;
 mod start;
 
 use super::failure::Failure;
+use super::project::ProjectArguments;
 use crate::config::Environment;
 use crate::driver::project_of;
 use crate::duration::parse_duration;
 use crate::serve::ServeFault;
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -67,9 +67,8 @@ enum ServeVerb {
 // What is served.
 #[derive(Debug, Args)]
 struct PlaceArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
 }
 
 /// The folders of a project that is served.
@@ -84,8 +83,7 @@ struct Site {
 
 impl PlaceArguments {
     fn site(&self, environment: &Environment) -> Result<Site, Failure> {
-        let none = || format!("there is no folder {}", self.workspace.display());
-        let workspace = self.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+        let workspace = self.project.root(environment)?;
         let state_dir = environment.state_dir().map_err(Failure::input)?;
         let project = project_of(&state_dir, &workspace);
         let folder = crate::serve::folder(&state_dir, &project);

@@ -5,14 +5,14 @@ mod survey;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::ProjectArguments;
 use super::{no_output, print_data};
+use crate::config::Environment;
 use crate::spec::{self, Spec};
 use crate::task::SpecChoice;
 use crate::verdict::Reason;
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::path::Path;
 use survey::Survey;
 
 /// The version of what is printed as JSON.
@@ -50,8 +50,8 @@ pub(super) struct ShowArguments {
 ///
 /// # Errors
 /// What cannot be read, and a module without a spec.
-pub(super) fn run(verb: SpecsVerb) -> Result<u8, Failure> {
-    let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+pub(super) fn run(verb: SpecsVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = project.root(environment)?;
     let survey = Survey::of(&root)?;
     match verb {
         SpecsVerb::List(arguments) => list(&survey, &arguments),

@@ -7,6 +7,7 @@ mod list;
 pub(super) use clean::tidy;
 
 use super::failure::Failure;
+use super::project::ProjectArguments;
 use super::runs::heeding;
 use crate::config::Environment;
 use crate::driver::{is_for_now, project_of, worktrees};
@@ -28,9 +29,8 @@ const WORKTREES_SCHEMA_VERSION: u32 = 1;
     Examples:\n  fledge worktrees list\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  \
     fledge worktrees clean --discard 0198f2")]
 pub(super) struct WorktreesArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     #[command(subcommand)]
     verb: WorktreesVerb,
 }
@@ -49,7 +49,7 @@ enum WorktreesVerb {
 /// When what is kept cannot be read.
 pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> Result<u8, Failure> {
     heeding(async |stop| {
-        let yard = Yard::of(&arguments.workspace, environment, stop)?;
+        let yard = Yard::of(&arguments.project.root(environment)?, environment, stop)?;
         match &arguments.verb {
             WorktreesVerb::List(arguments) => list::list(&yard, arguments).await,
             WorktreesVerb::Clean(arguments) => clean::clean(&yard, arguments).await,
@@ -127,12 +127,9 @@ impl State {
 }
 
 impl Yard {
-    fn of(workspace: &Path, environment: &Environment, stop: CancellationToken) -> Result<Self, Failure> {
-        let canonical = workspace.canonicalize();
-        let none = || format!("there is no folder {}", workspace.display());
-        let folder = canonical.with_context(none).map_err(Failure::input)?;
+    fn of(folder: &Path, environment: &Environment, stop: CancellationToken) -> Result<Self, Failure> {
         let state = environment.state_dir().map_err(Failure::input)?;
-        let project = project_of(&state, &folder);
+        let project = project_of(&state, folder);
         let store = Store::existing(&state, &project).map_err(Failure::own)?;
         let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
         let env = environment.hand_env().into_iter().collect();

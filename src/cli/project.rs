@@ -1,0 +1,124 @@
+//! The project that a command is about: the nearest folder with lanes or a configuration, from the folder of `-C` upwards.
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use crate::config::Environment;
+use crate::gate;
+use anyhow::Context;
+use clap::Args;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The bits of a folder such as `/tmp`: everyone may write, and remove only their own files.
+const SHARED: u32 = 0o1002;
+
+// Where the search for the project begins.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ProjectArguments {
+    /// The project, or a folder in it
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+}
+
+impl ProjectArguments {
+    /// Returns the folder of `-C`.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub(super) fn folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self
+            .workspace
+            .canonicalize()
+            .and_then(|folder| if folder.is_dir() { Ok(folder) } else { Err(io::ErrorKind::NotADirectory.into()) });
+        folder.with_context(|| format!("there is no folder {}", self.workspace.display())).map_err(Failure::input)
+    }
+
+    /// Returns the project's root. Names it on standard error if it is neither the folder of `-C` nor the current folder.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub(super) fn root(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+        let folder = self.folder()?;
+        let root = root_of(&folder, environment.get("HOME").map(Path::new));
+        if root != folder && Path::new(".").canonicalize().is_ok_and(|current| current != root) {
+            paint::line(&[(Tone::Faint, "project: "), (Tone::Plain, &paint::one_line(&root.display().to_string()))]);
+        }
+        Ok(root)
+    }
+
+    /// Returns the project's root, or where there is none the path as it was written: for messages about a failure.
+    pub(super) fn root_or_name(&self, environment: &Environment) -> PathBuf {
+        let home = environment.get("HOME").map(Path::new);
+        self.folder().map_or_else(|_| self.workspace.clone(), |folder| root_of(&folder, home))
+    }
+}
+
+/// Returns the root of the project that a folder belongs to: the nearest folder with lanes or a configuration, else the top of the git
+/// repository, else the folder itself. The search ends below the user's home folder. `folder` is a canonical path.
+pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
+    let owner = folder.metadata().map(|about| about.uid()).ok();
+    let home = home.and_then(|home| home.canonicalize().ok());
+    // Other users must not be able to put their lanes above a project.
+    let is_own = |above: &&Path| {
+        let is_safe = |about: Metadata| Some(about.uid()) == owner && about.mode() & SHARED != SHARED;
+        *above == folder || (home.as_deref() != Some(*above) && above.metadata().is_ok_and(is_safe))
+    };
+    for above in folder.ancestors().take_while(is_own) {
+        if gate::has_configuration(above) || above.join(".git").symlink_metadata().is_ok() {
+            return above.to_owned();
+        }
+    }
+    folder.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// Each row: the files that there are, the folder where the search begins, and the root.
+    const ROOTS: [(&[&str], &str, &str); 12] = [
+        (&["lanes/verify.yaml", "src/x"], "src", ""),
+        (&["lanes/verify.yml", "a/b/c/x"], "a/b/c", ""),
+        (&["fledge.yaml", "src/x"], "src", ""),
+        (&["fledge.local.yaml", "src/x"], "src", ""),
+        (&["fledge.toml", "src/x"], "src", ""),
+        (&[".fledge/lanes/it.toml", "src/x"], "src", ""),
+        (&[".git/HEAD", "src/x"], "src", ""),
+        (&["lanes/verify.yaml", "part/lanes/verify.yaml", "part/src/x"], "part/src", "part"),
+        (&["lanes/verify.yaml", "part/.git", "part/src/x"], "part/src", "part"),
+        (&["lanes/verify.yaml"], "lanes", ""),
+        (&[".git/HEAD", "src/lanes/bowling.rs", "src/x"], "src", ""),
+        (&["src/x"], "src", "src"),
+    ];
+
+    #[test]
+    fn the_root_is_the_nearest_folder_with_lanes_a_configuration_or_a_repository() {
+        for (files, from, root) in ROOTS {
+            let place = crate::test_support::temp_dir();
+            let top = place.path().canonicalize().unwrap();
+            for file in files {
+                fs::create_dir_all(top.join(file).parent().unwrap()).unwrap();
+                fs::write(top.join(file), "").unwrap();
+            }
+            assert_eq!(root_of(&top.join(from), None), top.join(root), "{files:?} from {from}");
+        }
+    }
+
+    #[test]
+    fn a_shared_folder_and_the_home_folder_are_above_no_project() {
+        let place = crate::test_support::temp_dir();
+        let top = place.path().canonicalize().unwrap();
+        fs::create_dir(top.join("src")).unwrap();
+        fs::write(top.join("fledge.yaml"), "").unwrap();
+        assert_eq!(root_of(&top.join("src"), None), top);
+        assert_eq!(root_of(&top.join("src"), Some(&top)), top.join("src"));
+        assert_eq!(root_of(&top, Some(&top)), top);
+        fs::set_permissions(&top, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(root_of(&top.join("src"), None), top.join("src"));
+        assert_eq!(root_of(&top, None), top);
+    }
+}
