@@ -51,7 +51,7 @@ impl Complaint {
     pub(super) fn parse(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(value) => Self::of(value.get("error").unwrap_or(&value)),
-            Err(_) => Self { message: body.trim().to_owned(), ..Self::default() },
+            Err(_) => Self { message: without_tags(body.trim()), ..Self::default() },
         }
     }
 
@@ -142,6 +142,33 @@ impl Complaint {
     }
 }
 
+/// Returns the title of a page, or else its words without tags. Other texts stay as they are.
+fn without_tags(body: &str) -> String {
+    if !body.starts_with('<') {
+        return body.to_owned();
+    }
+    let lower = body.to_ascii_lowercase();
+    let title = lower.find("<title>").zip(lower.find("</title>"));
+    let page = title.and_then(|(open, close)| body.get(open + "<title>".len()..close)).unwrap_or(body);
+    let mut is_tag = false;
+    let words: String = page
+        .chars()
+        .map(|char| match char {
+            '<' => {
+                is_tag = true;
+                ' '
+            }
+            '>' if is_tag => {
+                is_tag = false;
+                ' '
+            }
+            _ if is_tag => ' ',
+            char => char,
+        })
+        .collect();
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What a person can do about it.
 fn hint(fault: ModelFault) -> &'static str {
     match fault {
@@ -171,6 +198,18 @@ fn until(date: &str, now: Timestamp) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_is_told_by_its_title_or_its_words() {
+        for (body, said) in [
+            ("<html>\r\n<head><title>502 Bad Gateway</title></head>\n<body><hr>nginx</body></html>", "502 Bad Gateway"),
+            ("<!DOCTYPE html><body><h1>Over  capacity</h1>\n<p>Try later", "Over capacity Try later"),
+            ("a < b and c > d", "a < b and c > d"),
+        ] {
+            assert_eq!(Complaint::parse(body).message, said);
+        }
+    }
+
     use ModelFault::{Auth, BadRequest, Busy, ContextTooLong, NotFound, Quota};
 
     const NOW: &str = "2026-11-21T12:00:00Z";

@@ -175,7 +175,12 @@ impl Connection {
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
         let host = self.url.host_str().unwrap_or_default();
         if error.is_connect() {
-            return ModelError::network(format!("cannot connect to {host}: {}", root(error)));
+            let port = self.url.port_or_known_default().map(|port| format!(":{port}")).unwrap_or_default();
+            let mend = match self.endpoint.base_url {
+                Some(_) => "check `base_url`, and whether a server listens there",
+                None => "check the network, and `HTTPS_PROXY` behind a proxy",
+            };
+            return ModelError::network(format!("cannot connect to {host}{port}: {} ({mend})", root(error)));
         }
         ModelError::network(format!("no answer from {host}: {}", root(error))).after(Spent::default())
     }

@@ -187,7 +187,8 @@ async fn nobody_listening_is_a_network_fault_that_names_the_host() {
     endpoint.base_url = Some("http://127.0.0.1:9".into());
     endpoint.key = Some(Secret::new(KEY));
     let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
-    let message = "openai/m: cannot connect to 127.0.0.1: Connection refused (os error 111)";
+    let message = "openai/m: cannot connect to 127.0.0.1:9: Connection refused (os error 111) \
+        (check `base_url`, and whether a server listens there)";
     assert_eq!(error, ModelError::new(ModelFault::Network, message));
 }
 
@@ -280,7 +281,7 @@ async fn a_refusal_is_classed_and_the_key_it_echoes_is_scrubbed() {
         ),
         (answer("429 Slow\r\nretry-after: 2", &error("slow")), busy("openai/m: 429 slow", Some(2000))),
         (answer("529 Busy", &error("Overloaded")), busy("openai/m: 529 Overloaded", None)),
-        (answer("503 Down", "<html>\r\n <b>down</b>"), busy("openai/m: 503 <html> <b>down</b>", None)),
+        (answer("503 Down", "<html>\r\n <b>down</b>"), busy("openai/m: 503 down", None)),
         (
             answer("307 Elsewhere\r\nlocation: http://127.0.0.1:1/", ""),
             ModelError::new(ModelFault::BadRequest, "openai/m: 307 redirect not followed"),
