@@ -38,10 +38,10 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "REF")]
     lanes_from: Option<String>,
     /// Further attempts when the gate fails
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     max_retries: Option<u32>,
     /// End the run when the gate fails in the same way so many times in a row
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
     stuck_after: Option<u32>,
     /// A protected path that may be changed all the same, as a glob; beside those of the task, and always reported
     #[arg(long, value_name = "GLOB", value_parser = glob)]
@@ -86,7 +86,7 @@ pub(super) struct RunOptions {
     #[arg(long)]
     allow_dirty: bool,
     /// What it may cost at most, in US dollars; of many tasks all of them together
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub(super) max_usd: Option<u64>,
     #[command(flatten)]
     pub(super) results: ResultArguments,

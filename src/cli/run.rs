@@ -13,7 +13,7 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::chat::money;
-use crate::config::Environment;
+use crate::config::{ConfigFault, Environment, resolve_model};
 use crate::driver::{
     Briefing, PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, must_be_committed,
     prepare, terms,
@@ -121,6 +121,11 @@ fn begin_in(
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace, state_dir: &state_dir, set: &set };
+    for name in &task.models {
+        if let Err(fault @ ConfigFault::UnknownModel { .. }) = resolve_model(name, &set, environment) {
+            return Err(Failure::input(fault));
+        }
+    }
     if options.dry_run {
         return dry_run(options, &task, options.settings(environment, &place, &none));
     }

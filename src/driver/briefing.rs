@@ -3,6 +3,7 @@
 pub(super) mod tool_names;
 
 use super::earlier::and_then;
+use super::slips::slips;
 use super::{Settings, alike, memory, spawn};
 use crate::causes::chain;
 use crate::chat::{Message, ToolSpec};
@@ -118,6 +119,7 @@ pub fn prepare(
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
+    notes.extend(slips(task, &start.paths));
     notes.extend(left_out);
     notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes are those of `{rev}`")));
     notes.extend(gate.notes.clone());

@@ -44,6 +44,7 @@ mod replay;
 mod report;
 mod resume;
 mod servers;
+mod slips;
 mod spawn;
 mod standing;
 mod stop;

@@ -61,6 +61,9 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
         None if values.is_empty() => body.to_owned(),
         Some(None) => String::new(), // what is wrong with the parameters has been said
         declared => {
+            if declared.is_none() {
+                params::refuse_unused(body, values, &mut problems);
+            }
             let values = params::resolve(declared.flatten().as_deref(), values, &mut problems);
             params::fill(body, body_line, &values, &mut problems)
         }

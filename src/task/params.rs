@@ -130,6 +130,18 @@ pub(super) fn resolve(
     values
 }
 
+/// Refuses values that a task without `params` does not use.
+pub(super) fn refuse_unused(body: &str, given: &ParamValues, problems: &mut Problems) {
+    let used: String = body.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0)).collect();
+    for name in given.keys().filter(|name| !used.contains(name.as_str())) {
+        let problem = Problem::of_file(format!("the task has no parameter `{name}`"));
+        let hint = format!(
+            "write `{{{{ {name} }}}}` where its value is to stand, and `params: {{ {name}: {{}} }}` above the text"
+        );
+        problems.push(problem.hint(hint));
+    }
+}
+
 fn not_a_choice(value: &str, choices: &[String]) -> Option<String> {
     if choices.is_empty() || choices.iter().any(|choice| choice == value) {
         return None;
