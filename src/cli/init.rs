@@ -40,6 +40,9 @@ const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge 
     # Paths that no task may change, beside the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
     # memory: { ephemeral_ttl: 7d, recall_tokens: 500 }\n";
 
+/// The most columns of a next command before its reason; a longer one moves its reason to the right.
+const WIDEST: usize = 40;
+
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds. Its steps are run by hand before anything is\n\
@@ -83,6 +86,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     if arguments.print {
         return print(&detected, &texts);
     }
+    let missing: Vec<&str> = [LANE, TASK, CONFIG].into_iter().filter(|name| !root.join(name).exists()).collect();
     let has_failed = match gate::file_to_write(&root, &detected) {
         Ok(_) if !arguments.no_check => try_and_write(&root, detected, &texts, environment)?,
         Ok(_) => {
@@ -96,7 +100,8 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
         }
         Err(fault) => return Err(refused(fault)),
     };
-    next(&root, environment, has_failed);
+    let new: Vec<&str> = missing.into_iter().filter(|name| root.join(name).exists()).collect();
+    next(&root, environment, &new, has_failed);
     Ok(0)
 }
 
@@ -199,16 +204,30 @@ fn print(detected: &Detected, texts: &[(&str, String)]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What a person does next.
-fn next(root: &Path, environment: &Environment, has_failed: bool) {
+/// Returns the command that commits these files.
+pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
+    const MOST: usize = 8;
+    let is_plain = |file: &str| file.chars().all(|char| char.is_ascii_alphanumeric() || "-_./".contains(char));
+    let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
+    let named = files.len() <= MOST && files.iter().all(|file| is_plain(file));
+    let what = if named { files.join(" ") } else { "-A".to_owned() };
+    format!("`git add {what} && git commit -m 'Add fledge'`")
+}
+
+/// Prints what a person does next. `new` are the files that were written.
+fn next(root: &Path, environment: &Environment, new: &[&str], has_failed: bool) {
+    let commit = adding(new);
     let mut steps = vec![
         ("fledge lanes run verify", "do the checks pass as they are?"),
         ("fledge doctor", "is all here that a run needs?"),
-        ("fledge run tasks/first.md --dry-run", "what would be sent, once the task says what to do"),
+        ("$EDITOR tasks/first.md", "say what is to be done"),
+        ("fledge run tasks/first.md --dry-run", "what would be sent"),
         ("fledge run tasks/first.md", "have it done"),
     ];
-    if !root.join(".git").exists() {
-        steps.insert(0, ("git init", "runs compare trees, by git"));
+    if !root.ancestors().any(|folder| folder.join(".git").exists()) {
+        steps.insert(0, ("git init && git add -A && git commit -m first", "what runs do becomes commits and branches"));
+    } else if !new.is_empty() {
+        steps.insert(0, (commit.trim_matches('`'), "before a run, so that what it does can be committed"));
     }
     if ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", crate::config::MODEL_VARIABLE]
         .iter()
@@ -223,7 +242,8 @@ fn next(root: &Path, environment: &Environment, has_failed: bool) {
         steps.insert(steps.len() - 1, ("fledge fix", "have a model mend the checks that fail"));
     }
     paint::line(&[(Tone::Strong, "Next:")]);
-    let width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    let widths = steps.iter().map(|(command, _)| command.chars().count());
+    let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
     for (command, why) in steps {
         paint::line(&[(Tone::Plain, format!("  {command:<width$}  ")), (Tone::Faint, why.to_owned())]);
     }

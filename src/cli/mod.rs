@@ -24,6 +24,7 @@ mod models;
 mod monitors;
 mod options;
 mod outlet;
+mod overview;
 mod pages;
 mod paint;
 mod project;
@@ -39,6 +40,7 @@ mod signals;
 mod slips;
 mod specs;
 mod spool;
+mod standing;
 mod steps;
 mod sync;
 mod terminal;
@@ -48,9 +50,10 @@ mod wrapping;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -78,7 +81,7 @@ struct Arguments {
     #[command(flatten)]
     project: project::ProjectArguments,
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -148,9 +151,9 @@ pub fn main() -> ExitCode {
     if inside::is_called() {
         return ExitCode::from(inside::run());
     }
-    let parsed = Arguments::try_parse().or_else(|error| {
+    let parsed = parse(inside::command_line()).or_else(|error| {
         let completed = slips::completed(&error, inside::command_line());
-        completed.and_then(|args| Arguments::try_parse_from(args).ok()).ok_or(error)
+        completed.and_then(|args| parse(args.into_iter()).ok()).ok_or(error)
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
@@ -170,34 +173,53 @@ pub fn main() -> ExitCode {
     }
     start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
     let done = match arguments.verb {
-        Verb::Run(arguments) => run::run(&arguments, &environment),
-        Verb::Fix(arguments) => fix::run(&arguments, &environment),
-        Verb::Eval(arguments) => batch::evaluate(&arguments, &environment),
-        Verb::Batch(arguments) => batch::past(&arguments, &environment),
-        Verb::Init(arguments) => init::run(&arguments, &environment),
-        Verb::Lanes(verb) => lanes::run(verb, &arguments.project, &environment),
-        Verb::Runs(arguments) => runs::run(arguments, &environment),
-        Verb::Apply(arguments) => runs::apply(&arguments, &environment),
-        Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
-        Verb::Worktrees(arguments) => worktrees::run(arguments, &environment),
-        Verb::Memory(arguments) => memory::run(arguments, &environment),
-        Verb::Models(verb) => models::run(&verb, &environment),
-        Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
-        Verb::Config(arguments) => config::run(&arguments, &environment),
-        #[cfg(feature = "serve")]
-        Verb::Serve(arguments) => serve::run(&arguments, &environment),
-        #[cfg(feature = "serve")]
-        Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
-        #[cfg(feature = "serve")]
-        Verb::Monitors(arguments) => monitors::run(arguments, &environment),
-        Verb::Sync(arguments) => sync::run(&arguments, &environment),
-        Verb::Schema(arguments) => schema::run(&arguments),
-        Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
-        Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
-        Verb::Specs(verb) => specs::run(verb, &arguments.project, &environment),
+        Some(verb) => done(verb, &arguments.project, &environment),
+        None => standing::say(&arguments.project, &environment),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))
+}
+
+/// Reads a command line.
+fn parse(line: impl Iterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = overview::grouped(Arguments::command());
+    let mut matches = command.try_get_matches_from_mut(line)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// Runs a verb; gives the exit code.
+fn done(
+    verb: Verb,
+    project: &project::ProjectArguments,
+    environment: &crate::config::Environment,
+) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(arguments) => run::run(&arguments, environment),
+        Verb::Fix(arguments) => fix::run(&arguments, environment),
+        Verb::Eval(arguments) => batch::evaluate(&arguments, environment),
+        Verb::Batch(arguments) => batch::past(&arguments, environment),
+        Verb::Init(arguments) => init::run(&arguments, environment),
+        Verb::Lanes(verb) => lanes::run(verb, project, environment),
+        Verb::Runs(arguments) => runs::run(arguments, environment),
+        Verb::Apply(arguments) => runs::apply(&arguments, environment),
+        Verb::VerifyReport(arguments) => verify_report::verify(&arguments, environment),
+        Verb::Worktrees(arguments) => worktrees::run(arguments, environment),
+        Verb::Memory(arguments) => memory::run(arguments, environment),
+        Verb::Models(verb) => models::run(&verb, environment),
+        Verb::Doctor(arguments) => doctor::run(&arguments, environment),
+        Verb::Config(arguments) => config::run(&arguments, environment),
+        #[cfg(feature = "serve")]
+        Verb::Serve(arguments) => serve::run(&arguments, environment),
+        #[cfg(feature = "serve")]
+        Verb::Jobs(arguments) => jobs::run(&arguments, environment),
+        #[cfg(feature = "serve")]
+        Verb::Monitors(arguments) => monitors::run(arguments, environment),
+        Verb::Sync(arguments) => sync::run(&arguments, environment),
+        Verb::Schema(arguments) => schema::run(&arguments),
+        Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
+        Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
+        Verb::Specs(verb) => specs::run(verb, project, environment),
+    }
 }
 
 fn start_log(verbose: u8, directives: Option<&str>) {
@@ -291,6 +313,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn each_verb_is_in_one_group_of_the_help() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = overview::GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        verbs.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, verbs);
     }
 
     #[test]

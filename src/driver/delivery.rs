@@ -44,17 +44,22 @@ impl Planner {
             return Err(refused("without a gate nothing is verified; name a lane, or take `commit: none`"));
         }
         let repository = Repository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
-        let none = "the workspace is in no git repository; `git init` makes one, or take `commit: none`";
+        let none = "the workspace is in no git repository; `git init && git add -A && git commit -m first` makes one, or take `commit: none`";
         let repository = repository.ok_or_else(|| refused(none))?;
         let head = repository.head(&self.stop).await.map_err(failed)?;
         if head.commit.is_none() {
-            return Err(refused("the repository has no commit yet; make the first one"));
+            return Err(refused("the repository has no commit yet; `git add -A && git commit -m first` makes one"));
         }
         let head = repository.with_config(head, &self.stop).await.map_err(failed)?;
         match repository.check(&head, base, &self.stop).await {
-            Ok(true) if !self.task.allow_dirty => Err(refused(
-                "the workspace has work that is not committed; commit or stash it, or let it go into the commit by --allow-dirty",
-            )),
+            Ok(true) if !self.task.allow_dirty => {
+                let files = repository.uncommitted(&self.stop).await.map_err(failed)?;
+                let named = if files.is_empty() { String::new() } else { format!(": {}", delivery::listed(&files)) };
+                Err(refused(&format!(
+                    "the workspace has work that is not committed{named}; commit or stash it (`git add -A && git commit`), or let it go \
+                     into the commit by --allow-dirty"
+                )))
+            }
             Ok(_) => Ok(Some(head)),
             Err(fault) => Err(failed(fault)),
         }

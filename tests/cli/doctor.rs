@@ -160,7 +160,7 @@ fn what_a_commit_would_meet_in_the_repository_is_said() {
     let nobody = "git does not know who you are: what is committed here has fledge <fledge@localhost> as its author";
     assert_eq!(part(&dirty, "git.identity"), warned(nobody, identity));
     let changes = part(&dirty, "git.changes");
-    assert_eq!(changes.1, "2 files are not committed: a run with `commit: on-success` is refused");
+    assert_eq!(changes.1, "2 files are not committed (`a`, `b`): a run with `commit: on-success` is refused");
     assert!(changes.2.contains("--allow-dirty"), "{changes:?}");
     let merging = place().committed();
     let head = git(&merging.workspace(), &["rev-parse", "HEAD"]);

@@ -24,7 +24,11 @@ fn the_help_of_each_verb_opens_with_what_the_list_says_of_it() {
         run.stdout
     };
     let list = help(&["--help"]);
-    let rows = list.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let rows = list.lines().skip_while(|line| *line != "Everyday:").take_while(|line| *line != "Options:");
+    for group in ["Everyday:", "Inspect:", "Server:", "Plumbing:"] {
+        assert!(list.lines().any(|line| line == group), "{list}");
+    }
+    assert_eq!(list, help(&["-h"]));
     let rows: Vec<(&str, &str)> = rows.filter_map(|row| row.trim().split_once("  ")).collect();
     assert!(rows.len() > 20, "{list}");
     for (verb, says) in rows.into_iter().filter(|(verb, _)| *verb != "help") {

@@ -2,6 +2,7 @@
 
 mod below;
 mod doctor;
+mod first;
 mod front;
 mod init;
 mod memory;

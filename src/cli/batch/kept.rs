@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
+use super::super::project::ProjectArguments;
 use super::super::runs::ago;
 use super::super::{no_output, print_json};
 use super::page;
@@ -28,9 +29,8 @@ const LARGEST: usize = 64 * 1024 * 1024;
     after_help = "To run many tasks: `fledge run tasks/`.\n\nExamples:\n  fledge batch list\n  fledge batch show last\n  fledge batch show last --json"
 )]
 pub(in crate::cli) struct PastArguments {
-    /// The project's folder
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    workspace: PathBuf,
+    #[command(flatten)]
+    project: ProjectArguments,
     #[command(subcommand)]
     verb: PastVerb,
 }
@@ -80,9 +80,7 @@ pub(super) fn keep(summary: &Summary, state_dir: &Path, workspace: &Path) -> Res
 /// # Errors
 /// When there is no such batch, or its file cannot be read.
 pub(in crate::cli) fn past(arguments: &PastArguments, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = arguments.workspace.canonicalize();
-    let none = || format!("there is no folder {}", arguments.workspace.display());
-    let workspace = workspace.with_context(none).map_err(Failure::input)?;
+    let workspace = arguments.project.root(environment)?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let all = files(&folder(&state_dir, &workspace));
     match &arguments.verb {

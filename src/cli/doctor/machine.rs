@@ -86,6 +86,13 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
 /// The project's own file system, where there is little room for what agents and checks write.
 fn project(root: &Path) -> Option<Found> {
     let (shown, free, mend) = (root.display(), room::free(root), "make room there: agents and checks write there");
+    if let Some(process::Unwritable { why, mend }) = process::unwritable(root) {
+        return Some(Found::problem("project", why, mend));
+    }
+    if let Some(why) = room::refusal(root).filter(|why| !room::is_for_room(why)) {
+        let mend = format!("see `ls -ld {shown}` and `mount`: fledge, agents and checks write there");
+        return Some(Found::problem("project", format!("{shown} cannot be written to: {why}"), mend));
+    }
     if room::is_full(root) {
         return Some(Found::problem("project", format!("the file system of {shown} is full"), mend));
     }
@@ -94,10 +101,6 @@ fn project(root: &Path) -> Option<Found> {
 }
 
 async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
-    let unwritable = if choice == WallChoice::Off { None } else { process::unwritable(root) };
-    if let Some(process::Unwritable { why, mend }) = unwritable {
-        return Found::problem("sandbox", why, mend);
-    }
     if choice == WallChoice::Off {
         let says = "off, by your configuration: an agent has your rights, and so has the code that the gate runs";
         return Found::warning("sandbox", says, "take `sandbox: off` out of your configuration");

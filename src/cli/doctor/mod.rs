@@ -9,11 +9,13 @@ use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::project::ProjectArguments;
+use super::standing;
 use super::steps::Line;
 use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment};
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The version of what `--json` gives out.
 const DOCTOR_SCHEMA_VERSION: u32 = 1;
@@ -112,6 +114,17 @@ fn every(fault: &impl std::fmt::Display) -> String {
     fault.to_string().replace('\n', "; ")
 }
 
+/// The last line: whether a run can begin, and the next command.
+fn close(found: &[Found], is_healthy: bool, root: &Path, environment: &Environment) -> Line {
+    if is_healthy {
+        let next = format!("Ready. Next: {}", standing::next(root, environment));
+        return vec![(Tone::Strong, next)];
+    }
+    let problems = found.iter().filter(|found| found.health == Health::Problem).count();
+    let what = if problems == 1 { "1 problem is".to_owned() } else { format!("{problems} problems are") };
+    vec![(Tone::Strong, format!("Not ready: {what} in the way of a run (✗)"))]
+}
+
 /// Looks; gives the exit code: 1 where something is in the way of a run.
 ///
 /// # Errors
@@ -145,7 +158,8 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
         let all = json!({ "schema_version": DOCTOR_SCHEMA_VERSION, "healthy": is_healthy, "checks": checks });
         print_json(&all.to_string()).map_err(no_output)?;
     } else {
-        let lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
+        let mut lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
+        lines.push(close(&found, is_healthy, &root, environment));
         print_data(&paint::page(&lines)).map_err(no_output)?;
     }
     Ok(u8::from(!is_healthy))

@@ -2,7 +2,7 @@
 
 use super::super::lanes::recall_clean;
 use super::super::worktrees::left_over;
-use super::{Found, every};
+use super::{Found, Health, every};
 use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, near_published, resolve_model};
 use crate::driver::project_of;
 use crate::gate::{self, Listed};
@@ -27,7 +27,16 @@ pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<F
         Ok(choice) => known(format!("{name}: {}, {}", choice.entry.model, key(&choice)), &choice).of(name),
         Err(fault) => lacking(&fault, false, environment).of(name),
     };
-    [default].into_iter().chain(others.map(other)).collect()
+    let (good, other): (Vec<Found>, Vec<Found>) = others.map(other).partition(|found| found.health == Health::Good);
+    let name = |found: &Found| found.part.clone().unwrap_or_default();
+    let names = good.iter().map(name).collect::<Vec<_>>().join(", ");
+    let good = (!good.is_empty()).then(|| Found::good("model", format!("also configured: {names}")).of("others"));
+    let all: Vec<String> = other.iter().map(|found| format!("{} ({})", name(found), found.says)).collect();
+    let other = match other.as_slice() {
+        [] | [_] => other.into_iter().next(),
+        _ => Some(Found::warning("model", all.join("; "), "`fledge models check` says what each needs").of("unready")),
+    };
+    [default].into_iter().chain(good).chain(other).collect()
 }
 
 fn key(choice: &ModelChoice) -> String {

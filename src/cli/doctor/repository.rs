@@ -1,9 +1,10 @@
 //! What git has here: itself, and the repository around the project, in which verified work could be committed.
 
+use super::super::init::adding;
 use super::{Found, room};
 use crate::causes::chain;
 use crate::store::is_inside;
-use crate::workspace::delivery::{Condition, DeliveryFault, Repository, nobody, refusal};
+use crate::workspace::delivery::{Condition, DeliveryFault, Repository, listed, nobody, refusal};
 use crate::workspace::trees::{Trees, TreesFault};
 use std::path::Path;
 use tempfile::TempDir;
@@ -97,10 +98,11 @@ fn told(it: &Condition) -> Vec<Found> {
         let says = format!("a {what} is under way: until it is ended, nothing can be committed here");
         warning("unfinished", says, format!("end it, or take it back by `git {what} --abort`"))
     });
-    let changed = (it.changed > 0 && it.has_commit).then(|| {
-        let files = if it.changed == 1 { "1 file is".into() } else { format!("{} files are", it.changed) };
-        let says = format!("{files} not committed: a run with `commit: on-success` is refused");
-        warning("changes", says, "`git commit` or `git stash` them, or have them go along by `--allow-dirty`".into())
+    let changed = (!it.changed.is_empty() && it.has_commit).then(|| {
+        let files = if it.changed.len() == 1 { "1 file is".into() } else { format!("{} files are", it.changed.len()) };
+        let named = listed(&it.changed);
+        let says = format!("{files} not committed ({named}): a run with `commit: on-success` is refused");
+        warning("changes", says, format!("{}, or `git stash`, or a run with `--allow-dirty`", adding(&it.changed)))
     });
     let shallow = it.is_shallow.then(|| {
         let says = "the clone is shallow: commits before its newest ones cannot be named, as by `--base`";

@@ -1,6 +1,7 @@
 //! `fledge apply`: brings what a run's gate has passed into the checkout or onto a branch, after its record was checked. Never pushes.
 
 use super::super::failure::Failure;
+use super::super::init::adding;
 use super::super::paint::{self, Tone};
 use super::super::project::ProjectArguments;
 use super::super::{no_output, print_json};
@@ -11,7 +12,7 @@ use crate::config::Environment;
 use crate::driver::{commit_message, commit_trailers};
 use crate::report::committed;
 use crate::verdict::Reason;
-use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository};
+use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository, listed};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
@@ -109,9 +110,7 @@ async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) 
         None => {
             let head = repository.head(stop).await.map_err(not_delivered)?;
             if repository.check(&head, &left.base, stop).await.map_err(not_delivered)? {
-                let error = anyhow!("the newest commit is not the state that the run began with");
-                let hint = "check out that commit; what was not committed by then goes into no commit";
-                return Err(refused(error).hint(hint));
+                return Err(differs(left, verified, &repository).await?);
             }
             head
         }
@@ -119,6 +118,22 @@ async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) 
     let (message, trailers) = (commit_message(&verified.result), commit_trailers(&verified.result, &verified.tree));
     let what = Commit { head: &head, tree: &verified.tree, base: &left.base, message: &message, trailers: &trailers };
     repository.commit_to(branch, &what, check, stop).await.map_err(not_delivered)
+}
+
+/// Says which files of today are in no commit although the run began with them: these keep the newest commit from being its base.
+async fn differs(left: &Left, verified: &Verified, repository: &Repository<'_>) -> Result<Failure, Failure> {
+    let own = left.trees.changes(&left.base, &verified.tree, &left.stop).await.map_err(broken)?;
+    let mut files = repository.uncommitted(&left.stop).await.map_err(not_delivered)?;
+    files.retain(|file| !own.iter().any(|change| change.path == *file));
+    if files.is_empty() {
+        let error = anyhow!("the newest commit is not the state that the run began with");
+        return Ok(refused(error).hint("check out that commit; what was not committed by then goes into no commit"));
+    }
+    let error = anyhow!(
+        "the newest commit is not the state that the run began with, which had files that are not committed: {}",
+        listed(&files)
+    );
+    Ok(refused(error).hint(format!("commit these files, then try again: {}", adding(&files))))
 }
 
 fn tell(left: &Left, verified: &Verified, arguments: &ApplyArguments, more: Value, said: &str) -> Result<u8, Failure> {

@@ -13,7 +13,7 @@ pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// How a run ended, or that it did not, in two or three words.
-pub(super) fn outcome(row: &RunRow) -> &str {
+pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
     match &row.state {
         RunState::Running { .. } if row.is_lost => "lost",
         RunState::Running { .. } => "running",

@@ -4,7 +4,7 @@
 mod apply;
 mod attest;
 mod continuing;
-mod data;
+pub(super) mod data;
 mod diff;
 mod export;
 mod left;

@@ -20,8 +20,8 @@ pub struct Condition {
     pub knows_committer: bool,
     /// What is under way, as git's command is called.
     pub unfinished: Option<&'static str>,
-    /// How many files of the workspace are not as the newest commit has them.
-    pub changed: usize,
+    /// The files of the workspace that are not as the newest commit has them, by their paths in it.
+    pub changed: Vec<String>,
     /// The user it belongs to, where git refuses to work in it for that.
     pub refused_owner: Option<u32>,
 }
@@ -34,17 +34,31 @@ impl Repository<'_> {
     pub async fn condition(&self, stop: &CancellationToken) -> Result<Condition, DeliveryFault> {
         let top = self.line(&["rev-parse", "--show-toplevel"], stop).await?.unwrap_or_default();
         let shallow = self.line(&["rev-parse", "--is-shallow-repository"], stop).await?;
-        let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
-        let status = self.git.ask(&status, stop).await?;
         Ok(Condition {
             has_commit: self.head(stop).await?.commit.is_some(),
             is_shallow: shallow.as_deref() == Some("true"),
             knows_committer: self.knows_committer(stop).await?,
             unfinished: self.under_way(stop).await?,
-            changed: status.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count(),
+            changed: self.uncommitted(stop).await?,
             refused_owner: self.refused_owner(&top, stop).await?,
             top,
         })
+    }
+
+    /// Returns the files of the workspace that are not as the newest commit has them, by their paths in it.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn uncommitted(&self, stop: &CancellationToken) -> Result<Vec<String>, DeliveryFault> {
+        const STATE: usize = "XY ".len();
+        let prefix = self.line(&["rev-parse", "--show-prefix"], stop).await?.unwrap_or_default();
+        let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
+        let status = self.git.ask(&status, stop).await?;
+        let path = |entry: &[u8]| {
+            let path = String::from_utf8_lossy(entry.get(STATE..)?).into_owned();
+            Some(path.strip_prefix(&prefix).map(str::to_owned).unwrap_or(path))
+        };
+        Ok(status.split(|byte| *byte == 0).filter_map(path).collect())
     }
 
     /// Git works only in what belongs to its user, or is named in the user's own configuration (git-config(1), `safe.directory`).

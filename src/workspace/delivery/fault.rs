@@ -106,8 +106,8 @@ impl DeliveryFault {
     }
 }
 
-/// The first few of them.
-fn listed(paths: &[String]) -> String {
+/// Names the first few paths of a list and counts the others.
+pub fn listed(paths: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| format!("`{path}`")).collect();
     let more = paths.len().saturating_sub(SHOWN);

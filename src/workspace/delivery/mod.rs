@@ -13,7 +13,7 @@ mod unfinished;
 
 pub use again::{nobody, patch};
 pub use condition::{Condition, refusal};
-pub use fault::DeliveryFault;
+pub use fault::{DeliveryFault, listed};
 pub use standing::Standing;
 
 use super::trees::Trees;

@@ -1,0 +1,96 @@
+//! `fledge` alone: the project, its last run, and the next command.
+
+use super::configured;
+use super::failure::Failure;
+use super::init;
+use super::paint::{self, Tone};
+use super::project::ProjectArguments;
+use super::{no_output, print_data};
+use crate::config::Environment;
+use crate::driver::project_of;
+use crate::gate;
+use crate::store::{Filter, RunRow, RunState, Store, read_text};
+use std::path::{Path, PathBuf};
+
+/// The most bytes of a task that is looked at.
+const MOST: usize = 1 << 16;
+
+/// Says in three lines what there is; gives the exit code.
+///
+/// # Errors
+/// When there is no such folder, or nothing can be printed.
+pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = project.root(environment)?;
+    configured::settle(environment, &root);
+    let lines = match lanes(&root, environment) {
+        Some(lanes) => vec![
+            format!("Lanes:    {lanes}"),
+            format!(
+                "Last run: {}",
+                newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row))
+            ),
+            format!("Next:     {}", next(&root, environment)),
+        ],
+        None => vec![
+            "fledge has an agent work on a task until the project's own checks pass".to_owned(),
+            format!("No lanes in {}", root.display()),
+            "Next:     `fledge init` writes a lane and a first task; `fledge --help` lists all verbs".to_owned(),
+        ],
+    };
+    let lines: Vec<_> = lines.iter().map(|line| vec![(Tone::Plain, paint::one_line(line))]).collect();
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    Ok(0)
+}
+
+/// The names of the lanes; `None` where the project has none, not even a detected one.
+fn lanes(root: &Path, environment: &Environment) -> Option<String> {
+    let env = environment.hand_env();
+    let listed = gate::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
+    let names: Vec<&str> = listed.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let broken: Vec<&str> = listed.fault.files.keys().map(String::as_str).collect();
+    let broken = if broken.is_empty() {
+        String::new()
+    } else {
+        format!("; broken: {} (`fledge lanes validate`)", broken.join(", "))
+    };
+    let detected = if listed.is_detected { " (detected; `fledge init` writes it down)" } else { "" };
+    (!names.is_empty() || !broken.is_empty()).then(|| format!("{}{detected}{broken}", names.join(", ")))
+}
+
+fn newest(root: &Path, environment: &Environment) -> Option<RunRow> {
+    let state = environment.state_dir().ok()?;
+    let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
+    store.runs(&Filter { limit: 1, ..Filter::default() }).ok()?.into_iter().next()
+}
+
+fn ended(row: &RunRow) -> String {
+    let word = super::runs::data::outcome(row);
+    format!("{word}, {} (`fledge runs show last`)", row.head.title)
+}
+
+/// Returns the command that leads on from here, with its reason.
+pub(super) fn next(root: &Path, environment: &Environment) -> String {
+    if let Some(row) = newest(root, environment) {
+        match &row.state {
+            RunState::Running { .. } => return "`fledge runs list --running`".to_owned(),
+            RunState::Interrupted => return format!("`fledge runs resume {}` goes on with it", row.head.id),
+            RunState::Ended(_) => {}
+        }
+    }
+    let Some(task) = first_task(root) else { return "`fledge run -p 'Say what is to be done'`".to_owned() };
+    let shown = task.display().to_string();
+    let text = read_text(&root.join(&task), MOST).ok().flatten().unwrap_or_default();
+    match init::unwritten(&text, &shown) {
+        Some(_) => format!("say in {shown} what is to be done, then `fledge run {shown}`"),
+        None => format!("`fledge run {shown}`"),
+    }
+}
+
+/// The first task below `tasks`, by its name.
+fn first_task(root: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(root.join("tasks")).ok()?.flatten().map(|entry| entry.path());
+    let is_task =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md") && !path.ends_with("README.md");
+    let first = entries.filter(is_task).min()?;
+    first.strip_prefix(root).ok().map(Path::to_owned)
+}
