@@ -121,12 +121,12 @@ fn begin_in(
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace, state_dir: &state_dir, set: &set };
-    for name in &task.models {
-        if let Err(fault @ ConfigFault::UnknownModel { .. }) = resolve_model(name, &set, environment) {
-            return Err(Failure::input(fault));
-        }
-    }
     if options.dry_run {
+        for name in &task.models {
+            if let Err(fault @ ConfigFault::UnknownModel { .. }) = resolve_model(name, &set, environment) {
+                return Err(Failure::input(fault));
+            }
+        }
         return dry_run(options, &task, options.settings(environment, &place, &none));
     }
     let settings = |task: &Task| {

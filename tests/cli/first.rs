@@ -86,3 +86,19 @@ fn configured_models_are_one_line() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn what_can_be_known_of_a_task_is_refused_before_a_model_is_asked() {
+    let mut place = Fledge::new().file("Makefile", MAKE).args(&["--version"]).run();
+    for (args, said) in [
+        (&["--model", "antropic/x", "--dry-run"][..], "no model `antropic/x` (did you mean `anthropic/x`?"),
+        (&["--param", "foo=3", "--dry-run"], "the task has no parameter `foo` (write `{{ foo }}`"),
+        (&["--max-retries", "-1"], "invalid value '-1' for '--max-retries <N>': -1 is not in 0..=100"),
+        (&["--max-usd", "-1"], "invalid value '-1' for '--max-usd <USD>'"),
+    ] {
+        let ended = place.again(&[&["run", "-p", "Mend it."], args].concat()).run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains(said), "{args:?}: {}", ended.story());
+        place = ended;
+    }
+}
