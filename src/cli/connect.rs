@@ -210,7 +210,8 @@ impl Making<'_> {
             };
             headers.extend(value.map(|value| (header.clone(), value)));
         }
-        let endpoint = Endpoint { headers, ..endpoint(self.name, entry, key, folder, self.environment)? };
+        let key_from = whence(&entry);
+        let endpoint = Endpoint { headers, key_from, ..endpoint(self.name, entry, key, folder, self.environment)? };
         if commands.is_empty() {
             return provider::connect(endpoint).map_err(Failure::input);
         }
@@ -235,6 +236,16 @@ impl Making<'_> {
             }
         }
     }
+}
+
+/// Where the key of a model comes from, for people. Of a program only its name is said, since its arguments may hold a secret.
+fn whence(entry: &ModelSettings) -> Option<String> {
+    Some(match &entry.key {
+        Some(KeyPlace::Variable(name)) => format!("the key in {name}"),
+        Some(KeyPlace::File(path)) => format!("the key in {}", path.display()),
+        Some(KeyPlace::Command { command, .. }) => format!("the key that `{}` prints", command.first()?),
+        None => format!("the key in {}", entry.provider.key_variable()?),
+    })
 }
 
 /// What a model shares its limits with: all at the same place with the same key, wherever that comes from, and the same headers, some of which

@@ -3,6 +3,7 @@
 use super::display::{Display, closing, expected};
 use super::failure::Failure;
 use super::paint::{self, Tone};
+use super::project::root_of;
 use super::results::Results;
 use super::spool::Spool;
 use super::sync::{Plan, ServerArguments};
@@ -257,6 +258,7 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
 /// The name by which the run just driven is found from the current folder: its id where that folder is another project's.
 fn name_of(run: &RunId, project: &Path) -> String {
     let here = Path::new(".").canonicalize().unwrap_or_default();
+    let here = root_of(&here, None);
     let is_here = project.canonicalize().is_ok_and(|project| project == here);
     if is_here { "last".to_owned() } else { run.to_string() }
 }
@@ -271,7 +273,7 @@ fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool, name: 
     let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
     match (drawn, lines.split_first()) {
         (Some(drawn), Some((_, facts))) => {
-            drawing::say((Tone::Bad, &format!("{}: ", report::failed(result.reason))), drawn);
+            drawing::say((Tone::Bad, "error: "), drawn);
             facts.iter().for_each(|line| paint::line(line));
         }
         _ => lines.iter().for_each(|line| paint::line(line)),

@@ -75,7 +75,7 @@ struct Arguments {
     /// Let the project's own configuration say what otherwise only yours may: run programs, name addresses, open the wall
     #[arg(long, global = true)]
     trust_project: bool,
-    /// Colour the output: NO_COLOR, FORCE_COLOR and CLICOLOR_FORCE settle `auto`
+    /// When to colour the output. `auto`: on a terminal, unless NO_COLOR, FORCE_COLOR or CLICOLOR_FORCE say otherwise
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     color: paint::ColorWhen,
     #[command(flatten)]

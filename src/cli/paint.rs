@@ -48,7 +48,7 @@ impl Tone {
 /// When output is coloured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ColorWhen {
-    /// On a terminal, unless NO_COLOR says otherwise; elsewhere where FORCE_COLOR or CLICOLOR_FORCE does
+    // On a terminal, unless NO_COLOR says otherwise; elsewhere where FORCE_COLOR or CLICOLOR_FORCE does.
     #[default]
     Auto,
     Always,

@@ -81,8 +81,9 @@ pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Re
     let mut problems = Problems::default();
     let Some(mut table) = Table::open(&root, "the configuration", &mut problems) else { return Err(fault(problems)) };
     trust::guard(&table, trust::TOP, owner, &mut problems);
-    let sourced = |value: &str| Sourced { value: value.into(), origin: name.into() };
-    layer.default_model = table.text("default_model", &mut problems).map(sourced);
+    let origin = table.place_of("default_model").map(|place| format!("{name}:{}", place.line)).unwrap_or_default();
+    layer.default_model =
+        table.text("default_model", &mut problems).map(|value| Sourced { value: value.into(), origin });
     layer.protect = table.texts_where("protect", check_glob, &mut problems).unwrap_or_default();
     layer.baseline = table.one_of("baseline", &Baseline::WORDS, &mut problems);
     if let Some(node) = table.take("models") {

@@ -336,6 +336,11 @@ fn unknown(name: &str, settings: &Settings) -> ConfigFault {
         let all: Vec<&str> = settings.models.keys().map(String::as_str).collect();
         hints.push(format!("configured: {}", all.join(", ")));
     }
+    let default = settings.default_model.as_ref().filter(|default| default.value == name);
+    hints.extend(default.map(|default| match default.origin == super::MODEL_VARIABLE {
+        true => format!("{} names it", default.origin),
+        false => format!("`default_model` names it, {}", default.origin),
+    }));
     let ways: Vec<String> = ProviderKind::WORDS.iter().map(|(word, _)| format!("`{word}/<model>`")).collect();
     hints.push(format!("or write {} or `cassette/<path>`", ways.join(", ")));
     ConfigFault::UnknownModel { name: name.into(), hint: hints.join("; ") }

@@ -43,7 +43,7 @@ fn later_layers_win_and_protected_paths_add_up() {
     ];
     let small = ModelSettings::new(ProviderKind::Anthropic, "small", "fledge.local.yaml");
     let expected = Settings {
-        default_model: Some(Sourced { value: "c".into(), origin: "fledge.local.yaml".into() }),
+        default_model: Some(Sourced { value: "c".into(), origin: "fledge.local.yaml:2".into() }),
         models: BTreeMap::from([("a".into(), small)]),
         protect: vec!["one".into(), "two".into()],
         ephemeral_ttl: Some(std::time::Duration::from_secs(2 * 24 * 3600)),

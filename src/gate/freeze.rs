@@ -100,7 +100,7 @@ impl GateFault {
 /// The lane that was most likely meant, and those that there are.
 fn meant(lane: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return ": there are no lanes at all; write lanes/verify.yaml, one step is enough".into();
+        return ": there are no lanes at all; `fledge init` writes one".into();
     }
     let names = || known.iter().map(String::as_str);
     let stem = Path::new(lane).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(); // of a path to its file

@@ -169,10 +169,13 @@ fn without_tags(body: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What is said to somebody whose key was refused, where nobody knows where it comes from.
+pub(super) const CHECK_THE_KEY: &str = " (check the key)";
+
 /// What a person can do about it.
 fn hint(fault: ModelFault) -> &'static str {
     match fault {
-        ModelFault::Auth => " (check the key)",
+        ModelFault::Auth => CHECK_THE_KEY,
         ModelFault::Quota => " (check the account's credit and limits)",
         ModelFault::NotFound => " (check the model's name and the base URL)",
         ModelFault::Network

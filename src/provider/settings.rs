@@ -13,6 +13,8 @@ pub struct Endpoint {
     pub base_url: Option<String>,
     /// The key; only the provider's own address demands one.
     pub key: Option<Secret>,
+    /// Where the key comes from, for people: `the key in OPENAI_API_KEY`.
+    pub key_from: Option<String>,
     /// Further headers; one that is also the provider's takes its place.
     pub headers: Vec<(String, Secret)>,
     /// A proxy for this endpoint alone, as an `http` or `https` address that may hold a user and password; `None` for the system's.
@@ -41,6 +43,7 @@ impl Endpoint {
             model: model.into(),
             base_url: None,
             key: None,
+            key_from: None,
             headers: Vec::new(),
             proxy: None,
             ca_file: None,

@@ -55,7 +55,7 @@ pub fn headline(result: &TaskResult) -> Headline {
 }
 
 /// Returns the first words on a run that failed.
-pub fn failed(reason: Reason) -> &'static str {
+fn failed(reason: Reason) -> &'static str {
     match reason {
         Reason::BadInput | Reason::PlanFailed => "✗ Not started",
         Reason::MaxTurns

@@ -15,7 +15,7 @@ mod proof;
 pub mod runs;
 pub mod story;
 
-pub use ending::{Headline, Mood, NextStep, failed, headline, next_steps, number};
+pub use ending::{Headline, Mood, NextStep, headline, next_steps, number};
 pub use human::{Fact, closing, committed, count, hint, money, seconds};
 pub use proof::{found, grounds, is_by_exit_codes_alone, proof_of, rests_on, unproven};
 

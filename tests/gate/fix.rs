@@ -11,7 +11,7 @@ fn fix(model: &Model) -> Fledge {
 }
 
 fn first(ended: &Ended) -> String {
-    let first = ended.stderr.lines().find(|line| line.contains("error: ") || line.contains("✗ Not started"));
+    let first = ended.stderr.lines().find(|line| line.contains("error: "));
     first.unwrap_or_default().to_owned()
 }
 

@@ -44,7 +44,7 @@ fn tables_of_a_fledge_toml_under_a_wrong_name_are_told_wherever_lanes_are_missed
     let singular = || Fledge::new().file("fledge.toml", "[task]\na = 'true'\n[lane.ci]\nsteps = ['a']\n");
     let task = "fledge.toml:1:2: the table `task` is not read (did you mean `tasks`?)";
     let lane = "fledge.toml:3:2: the table `lane` is not read (did you mean `lanes`?)";
-    let none = ": there are no lanes at all; write lanes/verify.yaml, one step is enough";
+    let none = ": there are no lanes at all; `fledge init` writes one";
     let told = refusal(singular(), "run", "ci");
     assert_eq!(
         told,

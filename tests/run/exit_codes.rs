@@ -110,7 +110,11 @@ fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
 fn a_key_that_is_refused_ends_with_3_after_one_request() {
     let model = Model::new([status(401).always()]);
     let report = Fledge::simple(&model).run().must_be(3, "provider_failed");
-    assert!(report["message"].as_str().unwrap().contains("401 scripted 401 (check the key)"), "{}", report["message"]);
+    assert!(
+        report["message"].as_str().unwrap().contains("401 scripted 401 (check the key in ANTHROPIC_API_KEY)"),
+        "{}",
+        report["message"]
+    );
     assert_eq!(model.count(), 1);
 }
 

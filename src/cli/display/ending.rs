@@ -4,9 +4,13 @@ use crate::cli::paint::{self, Tone};
 use crate::cli::steps::Line;
 use crate::report::{self, Fact, Headline, Mood, NextStep};
 use crate::run::TaskResult;
+use crate::verdict::Reason;
 
 /// How the run ended, and unless only errors are wanted, the summary; then what can be done with the run of this name, where it is given.
 pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<Line> {
+    if is_refused(result) {
+        return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];
+    }
     let Headline { mood, lead, rest } = report::headline(result);
     let tone = match mood {
         Mood::Good => Tone::Good,
@@ -20,6 +24,12 @@ pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Opti
         lines.extend(report::hint(result).iter().map(fact));
     }
     lines
+}
+
+/// Returns true if a run was refused before its first turn: it is told like any other mistake.
+fn is_refused(result: &TaskResult) -> bool {
+    let has_begun = result.turns > 0 || !result.attempts.is_empty();
+    !has_begun && matches!(result.reason, Reason::BadInput | Reason::PlanFailed)
 }
 
 /// The commands that make sense after a run that goes by this name.

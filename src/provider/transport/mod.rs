@@ -16,12 +16,12 @@ use super::{
     Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,
     answer::Answer,
     codec::{Dialect, Pulse, protocol, without_images},
-    complaint::Complaint,
+    complaint::{CHECK_THE_KEY, Complaint},
     framing::Form,
     origin::Origin,
     sight::Sight,
 };
-use crate::chat::{Delta, ModelError, Reply, Spent};
+use crate::chat::{Delta, ModelError, ModelFault, Reply, Spent};
 use jiff::Timestamp;
 use reqwest::{
     Client, Response, Url, Version,
@@ -187,7 +187,10 @@ impl Connection {
 
     /// The error as it may leave: with the model's name, in one line, without any secret.
     fn scrubbed(&self, mut error: ModelError) -> ModelError {
-        let Endpoint { key, headers, proxy, .. } = &self.endpoint;
+        let Endpoint { key, key_from, headers, proxy, .. } = &self.endpoint;
+        if let Some(from) = key_from.as_ref().filter(|_| error.fault == ModelFault::Auth) {
+            error.message = error.message.replace(CHECK_THE_KEY, &format!(" (check {from})"));
+        }
         let secrets = key.iter().chain(headers.iter().map(|(_, value)| value)).chain(proxy);
         // Word by word: `Bearer KEY` may come back without its first word.
         let secrets: Vec<&str> = secrets.flat_map(|secret| secret.reveal().split_whitespace()).collect();

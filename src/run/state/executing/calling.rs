@@ -109,7 +109,8 @@ impl CallingModel {
             | ModelFault::NotFound
             | ModelFault::BadRequest => Reason::ProviderFailed,
         };
-        another_model(cx).unwrap_or_else(|| Next::end(reason, error.message.clone()))
+        let tries = if self.tries > 1 { format!(" (after {} tries)", self.tries) } else { String::new() };
+        another_model(cx).unwrap_or_else(|| Next::end(reason, format!("{}{tries}", error.message)))
     }
 }
 
