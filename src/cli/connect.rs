@@ -238,7 +238,7 @@ impl Making<'_> {
     }
 }
 
-/// Where the key of a model comes from, for people. Of a program only its name is said, since its arguments may hold a secret.
+/// Names the source of a model's key for people. Names a program without its arguments, which may hold a secret.
 fn whence(entry: &ModelSettings) -> Option<String> {
     Some(match &entry.key {
         Some(KeyPlace::Variable(name)) => format!("the key in {name}"),

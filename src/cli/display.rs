@@ -42,7 +42,7 @@ pub(super) struct Display {
     /// The one thing that goes on, when it is not a step.
     doing: String,
     gate: GateView,
-    /// What the model says, on a terminal: elsewhere it is written as it comes.
+    /// The model's text on a terminal. Elsewhere it is written as it comes.
     prose: Prose,
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,
@@ -198,7 +198,7 @@ impl Display {
         }
     }
 
-    /// What goes on in a state.
+    /// Shows the beginning of a state.
     fn words(&self, state: StateName) -> String {
         let (attempt, attempts) = self.status.attempt;
         match state {

@@ -43,7 +43,7 @@ struct Work {
     early: BTreeMap<String, String>,
     /// A line of text that has not ended, painted. The next pieces may still be part of it.
     text: String,
-    /// What waits for its turn.
+    /// Rows that wait for their turn.
     queued: Vec<String>,
     /// The line at the bottom.
     status: Option<Status>,
@@ -55,7 +55,7 @@ struct Doing {
     /// The newest lines of its output, the newest last.
     said: VecDeque<String>,
     since: Stopwatch,
-    /// How long it took earlier, in milliseconds.
+    /// The time that it took earlier, in milliseconds.
     expected: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ impl Live {
         self.begin_expected(what, said, None);
     }
 
-    /// The same for something that took so many milliseconds earlier.
+    /// Begins a row for something that took this many milliseconds earlier.
     pub(super) fn begin_expected(self, what: &str, said: &str, expected: Option<u64>) {
         if self.is_wanted {
             let mut work = lock(&WORK);

@@ -9,7 +9,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     ("Server", &["serve", "jobs", "monitors", "sync"]),
     ("Plumbing", &["schema", "completions", "man", "help"]),
 ];
-/// What clap prints of `help`, which it adds by itself.
+/// The line of `help`, a verb that clap adds by itself.
 const HELP: &str = "Print the help of a verb";
 
 /// Lists the verbs in groups in the help of the program.

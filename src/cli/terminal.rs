@@ -1,4 +1,4 @@
-//! What some terminals understand beyond text: links, a title, progress in the task bar, notifications. Each is written only where the
+//! Features that some terminals have beyond text: links, a title, progress in the task bar, notifications. Each is written only where the
 //! environment names a terminal that has it, so that no other shows it as garbage.
 
 use super::live::{Status, put};
@@ -11,7 +11,7 @@ const ST: &str = "\u{1b}\\";
 /// The first version of the VTE library whose terminals have links.
 const VTE_LINKS: u32 = 5_000;
 
-/// What the terminal on standard error has.
+/// The features of the terminal on standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Features {
     /// Links, and a title that can be put back.
@@ -23,7 +23,7 @@ struct Features {
 }
 
 static FEATURES: OnceLock<Features> = OnceLock::new();
-/// What was last announced.
+/// The last announcement.
 static ANNOUNCED: Mutex<String> = Mutex::new(String::new());
 
 /// Looks at which terminal it is, once.
@@ -67,7 +67,7 @@ fn link(path: &str) -> String {
     format!("\u{1b}]8;;file://{escaped}{ST}{path}\u{1b}]8;;{ST}")
 }
 
-/// What tells the terminal how far a run is, where that has changed; without a status, what takes it back.
+/// Returns the bytes that set the terminal's progress if it has changed, or without a status those that clear it.
 pub(super) fn announcement(status: Option<&Status>) -> String {
     let features = known();
     let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);

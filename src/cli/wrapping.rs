@@ -27,7 +27,7 @@ pub(super) fn wrapped(pieces: &[(Tone, &str)], width: usize) -> Vec<Vec<(Tone, S
     lines
 }
 
-/// What begins each further line.
+/// The beginning of each further line.
 fn hang(pieces: &[(Tone, &str)], width: usize) -> (Tone, String) {
     let (tone, first) = pieces.first().copied().unwrap_or((Tone::Plain, ""));
     let indent = first.len() - first.trim_start_matches(' ').len();

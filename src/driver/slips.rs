@@ -1,4 +1,4 @@
-//! What looks like a slip in a task that is right by its form: people are warned, and the run begins.
+//! Likely slips in a task that is valid: the run begins with a warning.
 
 use crate::task::Task;
 use crate::workspace::pattern::Patterns;

@@ -169,7 +169,7 @@ fn without_tags(body: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is said to somebody whose key was refused, where nobody knows where it comes from.
+/// The remedy for a refused key whose source is unknown.
 pub(super) const CHECK_THE_KEY: &str = " (check the key)";
 
 /// What a person can do about it.

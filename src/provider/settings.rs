@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub base_url: Option<String>,
     /// The key; only the provider's own address demands one.
     pub key: Option<Secret>,
-    /// Where the key comes from, for people: `the key in OPENAI_API_KEY`.
+    /// The source of the key, for people: `the key in OPENAI_API_KEY`.
     pub key_from: Option<String>,
     /// Further headers; one that is also the provider's takes its place.
     pub headers: Vec<(String, Secret)>,

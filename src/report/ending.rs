@@ -33,7 +33,7 @@ pub struct Headline {
 pub struct NextStep {
     /// The command line.
     pub command: String,
-    /// What the command does.
+    /// The purpose of the command.
     pub does: &'static str,
 }
 
@@ -99,7 +99,7 @@ fn cost(result: &TaskResult) -> Option<String> {
     Some(format!("{about}{}", money(micros)))
 }
 
-/// How many attempts a failed run had, and why it failed.
+/// The number of attempts of a failed run, and the cause.
 fn cause(result: &TaskResult) -> String {
     let attempts = result.attempts.len() as u64;
     let after = if attempts == 0 { String::new() } else { format!(" after {}", number(attempts, "attempt")) };

@@ -56,7 +56,7 @@ fn outcome_data(end: &Outcome) -> Value {
     })
 }
 
-/// What started a run, as its parent and its key say: an earlier run, a batch, a schedule, or the page of a server. Null for every other run.
+/// The starter of a run, by its parent and its key: an earlier run, a batch, a schedule, or the page of a server. Null for every other run.
 pub fn started_by(parent: Option<&str>, key: Option<&str>) -> Value {
     if let Some(run) = parent {
         return json!({ "kind": "run", "name": run });

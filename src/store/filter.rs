@@ -1,4 +1,4 @@
-//! Which runs are listed: by how they ended or did not, and by what their rows say.
+//! The choice of runs that are listed: by their ends, and by the texts of their rows.
 
 use super::runs::{RunRow, RunState};
 use crate::id::RunId;
@@ -6,7 +6,7 @@ use crate::id::RunId;
 /// The texts of a row that are searched.
 const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason", "branch"];
 
-/// Which runs are listed.
+/// The choice of runs that are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     /// At most so many.
@@ -21,7 +21,7 @@ pub struct Filter {
     pub now_ms: i64,
 }
 
-/// What runs may have in common.
+/// Properties by which runs are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
     /// They ended with another exit code than 0.

@@ -47,7 +47,7 @@ impl Problem {
         Self { place: None, message: message.into(), hint: None, seen: None, about: None, is_refusal: false }
     }
 
-    /// The same, about a parameter of a task.
+    /// Returns the problem as one of a parameter of a task.
     #[must_use]
     pub fn about(self, name: &str) -> Self {
         Self { about: Some(name.to_owned()), ..self }

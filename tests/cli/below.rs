@@ -49,7 +49,7 @@ fn project() -> Ended {
     ended.again(&["monitors", "add", "only-watched-here", "--schedule", "0 3 * * *"]).run()
 }
 
-/// What a command says, but for numbers and the line that names the project.
+/// The output of a command without numbers and the line that names the project.
 fn output(ended: &Ended) -> (Option<i32>, String) {
     let lines = ended.stdout.lines().chain(ended.stderr.lines()).filter(|line| !line.starts_with("project: "));
     let words = lines.flat_map(str::split_whitespace).filter(|word| !word.contains(|c: char| c.is_ascii_digit()));

@@ -52,7 +52,7 @@ enum PastVerb {
     },
 }
 
-/// What is read of a file: everything else follows from it.
+/// The parts of a file that are read. Everything else follows from them.
 #[derive(Debug, Deserialize)]
 struct Kept {
     batch: String,

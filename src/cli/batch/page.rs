@@ -197,7 +197,7 @@ fn branch_of(job: &JobSummary) -> Option<&str> {
     }
 }
 
-/// What makes sense after a batch, a command in each line.
+/// Returns the next commands after a batch, one in each line.
 pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let mut steps = Vec::new();

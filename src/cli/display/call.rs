@@ -67,7 +67,7 @@ impl Ended<'_> {
         }
     }
 
-    /// How long it took: of a command always, else where that was long.
+    /// The time that a call took: of a command always, of others if it was long.
     fn time(&self) -> String {
         let is_command = matches!(self.detail, Detail::Output { .. });
         if is_command || self.duration_ms >= 1000 { format!(" ({})", seconds(self.duration_ms)) } else { String::new() }
@@ -97,7 +97,7 @@ fn counts(change: &FileChange) -> String {
     format!("+{} -{}{what}", change.added, change.removed)
 }
 
-/// What came of a tool call, in a few words.
+/// The result of a tool call in a few words.
 pub(in crate::cli) fn upshot(
     denied: bool,
     succeeded: bool,

@@ -6,7 +6,8 @@ use crate::report::{self, Fact, Headline, Mood, NextStep};
 use crate::run::TaskResult;
 use crate::verdict::Reason;
 
-/// How the run ended, and unless only errors are wanted, the summary; then what can be done with the run of this name, where it is given.
+/// Returns the last lines of a run: how it ended, then, unless only errors are wanted, the summary and the next commands for the run of
+/// this name.
 pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<Line> {
     if is_refused(result) {
         return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];
@@ -26,7 +27,7 @@ pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Opti
     lines
 }
 
-/// Returns true if a run was refused before its first turn: it is told like any other mistake.
+/// Returns true if a run was refused before its first turn: its end looks like that of any other mistake.
 fn is_refused(result: &TaskResult) -> bool {
     let has_begun = result.turns > 0 || !result.attempts.is_empty();
     !has_begun && matches!(result.reason, Reason::BadInput | Reason::PlanFailed)

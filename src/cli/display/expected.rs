@@ -1,4 +1,4 @@
-//! How long the steps of a gate take, by the report of the newest run that has one.
+//! The expected times of the steps of a gate, from the newest report that has them.
 
 use crate::store::{Filter, RunState, Store, read_text};
 use serde::Deserialize;

@@ -9,7 +9,7 @@ use crate::report::seconds;
 use crate::verdict::{StepProgress, StepReport, StepStatus, as_judged};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the gate.
+/// The state of the gate.
 #[derive(Debug, Default)]
 pub(super) struct GateView {
     /// The steps that have ended in the gate run under way.
@@ -26,7 +26,7 @@ pub(super) struct GateView {
     ended: Vec<String>,
     /// Tests that running steps have named so far.
     tests: BTreeMap<String, Counting>,
-    /// What failed in each attempt, as far as it is the same when it comes again.
+    /// The failures of each attempt, without what differs when the same failure comes back.
     failures: Vec<(u32, String)>,
 }
 
@@ -44,7 +44,7 @@ impl GateView {
         std::mem::take(&mut self.story)
     }
 
-    /// How many of the steps have ended, and how many there are: as many as in the gate run before, where there was one.
+    /// The number of steps that have ended, and of all steps, which is known from the gate run before.
     fn count(&self) -> (usize, usize) {
         (self.ended.len(), self.before.len().max(self.begun.len()).max(self.ended.len()))
     }
@@ -110,7 +110,7 @@ impl Display {
         self.live.queue(self.gate.queued());
     }
 
-    /// What the gate said of the base, when it was asked while the run was planned.
+    /// The verdict of the gate about the base during planning.
     pub(super) fn base(&mut self) {
         if self.gate.story.is_empty() {
             return;

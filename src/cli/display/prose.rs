@@ -1,4 +1,4 @@
-//! What a model says, as lines of a terminal: broken between words, each behind the same bar.
+//! The text of a model as lines of a terminal: broken between words, each behind the same bar.
 
 use crate::cli::live::cells;
 use crate::cli::paint;

@@ -1,4 +1,4 @@
-//! How much room the terminal on standard error has.
+//! The size of the terminal on standard error.
 
 use super::rows::WIDEST;
 use std::sync::atomic::{AtomicBool, Ordering};

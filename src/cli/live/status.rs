@@ -6,7 +6,7 @@ use crate::duration::milliseconds;
 use crate::limits::Limits;
 use crate::process::Stopwatch;
 
-/// What the status line says.
+/// The parts of the status line.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Status {
     /// The attempt under way and the most there can be; none before the first.
@@ -61,7 +61,7 @@ impl Status {
         all.find(|text| cells(text) <= room).unwrap_or_else(|| clock(ms))
     }
 
-    /// How much of the budget is used, in percent: of what is used up most.
+    /// The used part of the budget, in percent: that of the limit that is nearest.
     fn used(&self, ms: u64) -> Option<u64> {
         let Limits { turns, tokens, usd_micros, time_ms, .. } = &self.limits;
         let share = |used: u64, limit: u64| used.saturating_mul(100).checked_div(limit);

@@ -12,7 +12,7 @@ pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 /// The largest report that is read, in bytes.
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
-/// How a run ended, or that it did not, in two or three words.
+/// Says in two or three words how a run ended, or that it did not.
 pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
     match &row.state {
         RunState::Running { .. } if row.is_lost => "lost",
@@ -34,7 +34,7 @@ pub(super) fn tone(row: &RunRow) -> Tone {
     }
 }
 
-/// What the report of a run that is over says beside its row.
+/// Facts from the report of a run that is over, beside those of its row.
 pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
     let RunState::Ended(_) = row.state else { return None };
     let text = read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
@@ -44,7 +44,7 @@ pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
 /// A part of a report.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reported {
-    /// How long the run was worked on, in milliseconds: days in which nobody drove it do not count.
+    /// The time that the run was worked on, in milliseconds, without the days in which no process drove it.
     pub(super) duration_ms: u64,
     usage: ReportedUsage,
 }

@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use std::time::Duration;
 
-/// How often the journal is looked at.
+/// The time between two looks at the journal.
 const PACE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! What a form for a new run offers: the models of the configuration, the lanes, and the files of tasks with their parameters.
+//! The choices of a form for a new run: configured models, lanes, and task files with their parameters.
 
 use super::source::{Tasks, one_line};
 use crate::config::{Settings, auto_name};
@@ -11,7 +11,7 @@ use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// How deep the folder of tasks is read, and how many files are offered.
+/// The depth to which the folder of tasks is read, and the most files that are offered.
 const DEEP: usize = 8;
 const MOST: usize = 500;
 

@@ -34,7 +34,7 @@ impl Tasks {
         Ok(task_after(text.to_owned(), (&store, &row), &terms, Path::new(&row.head.workspace).is_dir()))
     }
 
-    /// What that task is worked on with: all that the earlier run had, and its conversation.
+    /// The settings of the earlier run, with its conversation.
     pub(super) fn begin_after(
         &self,
         run: &RunId,
@@ -60,7 +60,7 @@ impl Tasks {
     }
 }
 
-/// What makes a run unfit to be the beginning of another one.
+/// Says why no other run can begin from this one.
 fn wrong(message: String) -> Unfit {
     Unfit { message, flaws: Vec::new() }
 }

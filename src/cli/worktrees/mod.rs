@@ -177,7 +177,7 @@ impl Yard {
         })
     }
 
-    /// How long ago a worktree was made.
+    /// The age of a worktree.
     fn age(&self, tree: &Tree) -> Duration {
         Duration::from_millis(u64::try_from(self.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0))
     }

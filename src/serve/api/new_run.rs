@@ -1,4 +1,4 @@
-//! What `POST /v1/runs` takes, and what of it cannot be read.
+//! The body of `POST /v1/runs`, and the faults in it.
 
 use super::super::engine::{Asked, Overrides, TaskOf, Unfit};
 use super::super::http::Problem;
@@ -34,12 +34,12 @@ pub(super) struct NewRun {
     lanes: Vec<String>,
     /// The most that the run may cost, in US dollars; a smaller bound of the task holds.
     max_usd: Option<f64>,
-    /// The same for the same wish: it becomes one run, however often it is sent. The run goes by it.
+    /// A key: requests with the same key become one run, which goes by it.
     key: Option<String>,
 }
 
 impl NewRun {
-    /// What is asked for, once `again` and `after` are found to be these runs.
+    /// Returns the request, once `again` and `after` are found to be these runs.
     pub(super) fn asked(self, again: Option<RunId>, after: Option<RunId>) -> Result<Asked, Problem> {
         let task = match (self.task, self.path, again, after) {
             (Some(text), None, None, None) => TaskOf::Text(text),

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What is answered here.
+/// The endpoints about the project.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/v1/project", get(project)).route("/v1/choices", get(choices))
 }
 
-/// The same, described.
+/// Their descriptions.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/project", "The project that is served").answers::<Project>(200, "The project"),

@@ -94,7 +94,7 @@ impl Engine {
         Ok(Accepted { run, is_new: true })
     }
 
-    /// What can be chosen for a new run.
+    /// Returns the choices for a new run.
     ///
     /// # Errors
     /// When it panicked.

@@ -16,13 +16,13 @@ pub struct Asked {
     pub task: TaskOf,
     /// Values for its parameters.
     pub params: BTreeMap<String, String>,
-    /// What holds in place of what the task says.
+    /// The settings that replace those of the task.
     pub overrides: Overrides,
     /// The same for the same wish, so that it can be said twice and is done once.
     pub key: Option<String>,
 }
 
-/// What a request sets in place of what the task says.
+/// Settings of a request that replace those of the task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
     /// The models, in order of preference; empty: those of the task.
@@ -76,7 +76,7 @@ pub struct Wish {
     pub source: String,
     /// Values for its parameters.
     pub params: BTreeMap<String, String>,
-    /// What holds in place of what the task says.
+    /// The settings that replace those of the task.
     #[serde(default, skip_serializing_if = "Overrides::is_empty")]
     pub overrides: Overrides,
     /// The task of an earlier run, in place of the text.
@@ -117,7 +117,7 @@ pub struct Flaw {
     pub message: String,
     /// What to do.
     pub hint: Option<String>,
-    /// What of the request it is about, where that is not the text: `path`, `params.NAME`, `models`, `lanes`.
+    /// The field of the request with the fault, unless it is in the text: `path`, `params.NAME`, `models`, `lanes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
@@ -140,7 +140,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// What can be chosen for a new run.
+/// The choices for a new run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Choices {
     /// The models of the configuration, and the one that is used where a task names none.
@@ -162,7 +162,7 @@ pub struct TaskChoice {
     pub title: String,
     /// The parameters that it declares.
     pub params: Vec<ParamChoice>,
-    /// What is wrong with it, where it cannot be run.
+    /// The fault of a task that cannot be run.
     pub fault: Option<String>,
 }
 
@@ -177,7 +177,7 @@ pub struct ParamChoice {
     pub default: Option<String>,
     /// The only values; empty: any.
     pub choices: Vec<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
 }
 
@@ -195,7 +195,7 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// When it cannot be begun.
     fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal>;
 
-    /// What can be chosen for a new run.
+    /// The choices for a new run.
     fn choices(&self) -> Choices;
 
     /// The search path in which git is found.

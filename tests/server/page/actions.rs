@@ -1,4 +1,4 @@
-//! What is done with a run from its head.
+//! The actions in the header of a run.
 
 use crate::server::page::{Browser, Place};
 use crate::support::{Model, say, write};

@@ -1,4 +1,4 @@
-//! What a run has changed, its time, and the logs of its gate.
+//! The changes of a run, its time, and the logs of its gate.
 
 use crate::server::page::Place;
 use crate::support::{Model, git, say, write};
