@@ -19,6 +19,7 @@ use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::convert::Infallible;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Voice {
         Self {
             json,
             quiet,
-            is_live: may_ask && can_move,
+            is_live: may_ask && can_move && !(json && std::io::stdout().is_terminal()),
             rings: rings && can_move,
             asks,
             results: Results::of_job(Path::new("."), environment),

@@ -211,7 +211,9 @@ pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
     let files: Vec<&str> = files.iter().map(AsRef::as_ref).collect();
     let named = files.len() <= MOST && files.iter().all(|file| is_plain(file));
     let what = if named { files.join(" ") } else { "-A".to_owned() };
-    format!("`git add {what} && git commit -m 'Add fledge'`")
+    let is_own = |file: &&str| ["lanes/", "tasks/", "fledge."].iter().any(|start| file.starts_with(start));
+    let message = if files.iter().all(is_own) { "Add fledge" } else { "Save work" };
+    format!("`git add {what} && git commit -m '{message}'`")
 }
 
 /// Prints what a person does next. `new` are the files that were written.

@@ -247,9 +247,8 @@ fn put_above(text: &str, begins_line: bool) {
     if !text.is_empty() {
         screen.is_mid_line = !text.trim_end_matches("\u{1b}[0m").ends_with('\n');
     }
-    if screen.question.is_some() || screen.drawn.is_none_or(|drawn| drawn.read() >= EVERY) {
-        screen.draw(&mut out);
-    }
+    // What was erased is drawn again in the same write, so that nothing flickers.
+    screen.draw(&mut out);
     put(&out);
 }
 

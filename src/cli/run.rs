@@ -191,7 +191,9 @@ fn start_or_resume(
         key = key.map(|_| found.free);
     }
     let seen = options.settings(environment, &place, &Late::default());
-    block_on(must_be_committed(&task, &seen))?.map_err(refused)?;
+    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
+    drop(scratch);
     let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }
@@ -305,8 +307,8 @@ fn refused(fault: PlanFault) -> Failure {
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    block_on(must_be_committed(task, &settings))?.map_err(refused)?;
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    block_on(must_be_committed(task, &settings, scratch.path()))?.map_err(refused)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);

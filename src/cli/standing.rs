@@ -10,6 +10,7 @@ use crate::config::Environment;
 use crate::driver::project_of;
 use crate::gate;
 use crate::store::{Filter, RunRow, RunState, Store, read_text};
+use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a task that is looked at.
@@ -27,7 +28,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Resu
             format!("Lanes:    {lanes}"),
             format!(
                 "Last run: {}",
-                newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row))
+                newest(&root, environment).map_or_else(|| "none yet".to_owned(), |row| ended(&row, &root))
             ),
             format!("Next:     {}", next(&root, environment)),
         ],
@@ -63,26 +64,46 @@ fn newest(root: &Path, environment: &Environment) -> Option<RunRow> {
     store.runs(&Filter { limit: 1, ..Filter::default() }).ok()?.into_iter().next()
 }
 
-fn ended(row: &RunRow) -> String {
+fn ended(row: &RunRow, root: &Path) -> String {
     let word = super::runs::data::outcome(row);
-    format!("{word}, {} (`fledge runs show last`)", row.head.title)
+    format!("{word}, {} (`fledge runs show last{}`)", row.head.title, elsewhere(root))
+}
+
+/// Returns the flag that leads a command to the project, if the current folder is not in it.
+fn elsewhere(root: &Path) -> String {
+    let is_here = Path::new(".").canonicalize().is_ok_and(|here| here.starts_with(root));
+    if is_here { String::new() } else { format!(" -C {}", shell_word(&root.display().to_string())) }
+}
+
+/// Returns the path of a file of the project as a command in the current folder names it.
+fn from_here(root: &Path, path: &Path) -> PathBuf {
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    match here.strip_prefix(root) {
+        Ok(below) => below.components().map(|_| Path::new("..")).chain([path]).collect(),
+        Err(_) => root.join(path),
+    }
 }
 
 /// Returns the command that leads on from here, with its reason.
 pub(super) fn next(root: &Path, environment: &Environment) -> String {
     if let Some(row) = newest(root, environment) {
         match &row.state {
-            RunState::Running { .. } => return "`fledge runs list --running`".to_owned(),
-            RunState::Interrupted => return format!("`fledge runs resume {}` goes on with it", row.head.id),
+            RunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
+            RunState::Interrupted => {
+                return format!("`fledge runs resume {}{}` goes on with it", row.head.id, elsewhere(root));
+            }
             RunState::Ended(_) => {}
         }
     }
-    let Some(task) = first_task(root) else { return "`fledge run -p 'Say what is to be done'`".to_owned() };
-    let shown = task.display().to_string();
+    let Some(task) = first_task(root) else {
+        return format!("`fledge run -p 'Say what is to be done'{}`", elsewhere(root));
+    };
+    let shown = from_here(root, &task).display().to_string();
+    let place = elsewhere(root);
     let text = read_text(&root.join(&task), MOST).ok().flatten().unwrap_or_default();
     match init::unwritten(&text, &shown) {
-        Some(_) => format!("say in {shown} what is to be done, then `fledge run {shown}`"),
-        None => format!("`fledge run {shown}`"),
+        Some(_) => format!("say in {shown} what is to be done, then `fledge run {shown}{place}`"),
+        None => format!("`fledge run {shown}{place}`"),
     }
 }
 

@@ -12,11 +12,15 @@ const LONGEST: usize = 64;
 pub(super) fn slips(task: &Task, paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = paths.iter().filter_map(|path| Some(path.split_once('/')?.0)).collect();
     let fits = |pattern: &str| Patterns::trees([pattern]).is_ok_and(|trees| paths.iter().any(|path| trees.fit(path)));
-    let unfit = task.files.iter().filter(|pattern| !paths.is_empty() && !fits(pattern)).map(|pattern| {
+    let unfit = task.files.iter().filter(|pattern| !paths.is_empty() && !fits(pattern)).filter_map(|pattern| {
         let (folder, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
         let near = nearest(folder, folders.iter().copied()).filter(|near| *near != folder);
+        // A plain path may be that of a file that the task makes.
+        if near.is_none() && !pattern.contains(['*', '?', '[', '{']) {
+            return None;
+        }
         let near = near.map(|near| format!("; did you mean `{near}/{rest}`?")).unwrap_or_default();
-        format!("`files` has `{pattern}`, which fits no file of the project{near}")
+        Some(format!("`files` has `{pattern}`, which fits no file of the project{near}"))
     });
     let unfilled = unfilled(&task.prompt).map(|name| {
         let shown = format!("{{{{ {name} }}}}");
@@ -58,6 +62,8 @@ mod tests {
             (&["*.md", "**/c.rs"], String::new()),
             (&["scr/**"], unfit("scr/**", "; did you mean `src/**`?")),
             (&["src/**", "docs/**"], unfit("docs/**", "")),
+            (&["src/new.rs", "docs/new.md"], String::new()),
+            (&["scr/new.rs"], unfit("scr/new.rs", "; did you mean `src/new.rs`?")),
         ] {
             assert_eq!(warned("Mend it.", files), said, "{files:?}");
         }

@@ -112,7 +112,7 @@ pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scra
 }
 
 /// A worktree that is never made.
-fn imagined(from: Option<&str>, settings: &Settings, scratch: &Path) -> Worktree {
+pub(super) fn imagined(from: Option<&str>, settings: &Settings, scratch: &Path) -> Worktree {
     let (all, run) = (scratch.join(FOLDER), RunId::new("dry"));
     Worktree::choose(&all, &run, "", from, &settings.workspace, settings.project())
 }
@@ -139,7 +139,7 @@ fn is_for_now(result: &TaskResult) -> bool {
     result.reason == Reason::Blocked || is_ended_from_outside
 }
 
-fn unplanned(fault: WorktreeFault) -> PlanFault {
+pub(super) fn unplanned(fault: WorktreeFault) -> PlanFault {
     let reason = if fault.is_bad_input() { Reason::BadInput } else { Reason::PlanFailed };
     PlanFault::new(reason, chain(&fault))
 }

@@ -105,7 +105,10 @@ fn cause(result: &TaskResult) -> String {
     let after = if attempts == 0 { String::new() } else { format!(" after {}", number(attempts, "attempt")) };
     let message = match result.message.as_str() {
         "" => result.reason.row().meaning,
-        message => message.strip_prefix("failed: ").unwrap_or(message),
+        message => ["failed: ", "the work is verified, but could not be committed: "]
+            .iter()
+            .find_map(|start| message.strip_prefix(start))
+            .unwrap_or(message),
     };
     format!("{after}: {message}")
 }
@@ -123,7 +126,7 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
     let diff = || has_changed.then(|| step(format!("runs diff {run}"), "see what changed"));
     let undo = || (has_changed && is_in_place).then(|| step(format!("runs undo {run}"), "put the files back"));
     let log =
-        || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(name)), "read its output"));
+        || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(&name)), "read its output"));
     let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "go on with the conversation"));
     let resume = |does| Some(step(format!("runs resume {run}"), does));
     let steps = match result.reason {
@@ -131,12 +134,18 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
             let apply = || step(format!("apply {run} --branch NAME"), "commit it to a branch");
             [diff(), has_changed.then(apply), undo()]
         }
+        Reason::Verified if result.commit.is_some() => {
+            let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
+            let merge =
+                |branch| NextStep { command: format!("git merge {}", shell_word(branch)), does: "bring it here" };
+            [diff(), branch.map(merge), None]
+        }
         Reason::Verified | Reason::Skipped => [diff(), undo(), None],
         Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => [resume("go on"), diff(), undo()],
         Reason::Blocked => [resume("go on later"), diff(), undo()],
         Reason::NotDelivered => {
             let apply = step(format!("apply {run} --branch NAME"), "commit it to another branch");
-            [resume("try the commit again"), Some(apply), diff()]
+            [Some(apply), resume("try the commit again"), diff()]
         }
         Reason::IoError => [resume("go on once files can be written"), None, None],
         Reason::BadInput | Reason::PlanFailed | Reason::NoSandbox => {
@@ -160,9 +169,12 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
 }
 
 /// The first step that failed in the newest verdict and has a log.
-fn failed_step(result: &TaskResult) -> Option<&str> {
+fn failed_step(result: &TaskResult) -> Option<String> {
     let steps = &result.attempts.last()?.verdict.steps;
-    steps.iter().find(|step| step.status.is_failure() && step.log.is_some()).map(|step| step.step.as_str())
+    steps
+        .iter()
+        .find(|step| step.status.is_failure() && step.log.is_some())
+        .map(|step| format!("{}/{}", step.lane, step.step))
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
         let _heeded_by_who_serves = timetable::read(node, &mut problems);
     }
     task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
+    task.base = table.text("base", &mut problems).map(str::to_owned);
     table.refuse(OF_THE_PROJECT, ("is a key of fledge.yaml, not of a task", "move it to fledge.yaml"), &mut problems);
     table.finish_with(OTHERS, &mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }

@@ -95,6 +95,11 @@ fn means() -> Vec<crate::yaml::schema::Row> {
             "Where the agent works: in the workspace itself, or in a worktree of its own, on a branch of its own.",
         ),
         (
+            "base",
+            like(text(), "origin/main"),
+            "The commit that the worktree is made from. Default: the newest one of the checkout.",
+        ),
+        (
             "schedule",
             any_of([like(text(), "0 3 * * *"), schedule()]),
             "When the task comes again by itself, as long as `fledge serve` serves its project.",

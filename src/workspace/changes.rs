@@ -2,7 +2,7 @@
 
 use crate::limits::HELPER_TIMEOUT;
 use crate::process::{self, End, Invocation};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -11,24 +11,20 @@ use tokio_util::sync::CancellationToken;
 const NO_PROGRAMS: [&str; 6] =
     ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=explicit"];
 
-/// The paths that are not as they were committed, relative to `root`, and whether git does not know them yet. `None` when that cannot be
-/// told: there is no repository, no commit or no git, or the list is too long to be kept whole.
+/// The paths that are not as they were committed, new ones included, relative to `root`. `None` when that cannot be told: there is no
+/// repository, no commit or no git, or the list is too long to be kept whole.
 pub async fn changed_paths(
     root: &Path,
     env: &[(String, String)],
     stop: &CancellationToken,
-) -> Option<BTreeMap<String, bool>> {
-    answer(root, env, &["rev-parse", "--quiet", "--verify", "HEAD"], stop).await?;
+) -> Option<BTreeSet<String>> {
     let prefix = answer(root, env, &["rev-parse", "--show-prefix"], stop).await?;
     let prefix = prefix.strip_suffix(b"\n").unwrap_or(&prefix).to_vec();
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
     let bytes = answer(root, env, &status, stop).await?;
     // Each is two letters and a blank, then the path from the top of the repository.
-    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
-        let path = entry.get(3..)?.strip_prefix(prefix.as_slice())?;
-        Some((String::from_utf8_lossy(path).into_owned(), entry.starts_with(b"??")))
-    });
-    Some(entries.collect())
+    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)?.strip_prefix(prefix.as_slice()));
+    Some(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
 /// The paths below `root` that git ignores, a folder with `/` behind it. None where there is no repository, or the list is too long.
@@ -100,16 +96,14 @@ mod tests {
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "x"];
         done(root, &env, &["init", "-q", "."]).await;
         done(root, &env, &["add", "-A"]).await;
-        assert_eq!(changed_paths(root, &env, &stop).await, None, "there is no commit");
         done(root, &env, &me).await;
-        assert_eq!(changed_paths(root, &env, &stop).await, Some(BTreeMap::new()));
+        assert_eq!(changed_paths(root, &env, &stop).await, Some(BTreeSet::new()));
         std::fs::write(root.join("src/c d"), "2").unwrap();
         std::fs::write(root.join("src/new"), "2").unwrap();
         std::fs::remove_file(root.join("a")).unwrap();
-        let expected = [("a", false), ("src/c d", false), ("src/new", true)];
-        let expected = expected.map(|(path, is_new)| (path.to_owned(), is_new)).into();
+        let expected = ["a", "src/c d", "src/new"].map(str::to_owned).into();
         assert_eq!(changed_paths(root, &env, &stop).await, Some(expected));
-        let below = [("c d", false), ("new", true)].map(|(path, is_new)| (path.to_owned(), is_new)).into();
+        let below = ["c d", "new"].map(str::to_owned).into();
         assert_eq!(changed_paths(&root.join("src"), &env, &stop).await, Some(below), "a project below the top");
     }
 }

@@ -140,6 +140,33 @@ fn files_that_decide_and_are_not_committed_are_refused_where_a_run_works_on_the_
 }
 
 #[test]
+fn lanes_are_known_to_be_uncommitted_among_many_files_and_where_git_ignores_them() {
+    let mut ended = batch(&["run", "tasks", "--dry-run"]).committed().run();
+    ended.must_exit(0);
+    fs::create_dir(ended.path("out")).unwrap();
+    for number in 0..2500 {
+        fs::write(ended.path(&format!("out/an_artifact_with_a_rather_long_name_that_is_not_committed_{number}")), "")
+            .unwrap();
+    }
+    fs::write(ended.path("lanes/verify.yaml"), needs("other")).unwrap();
+    ended = ended.again(&["run", "tasks", "--dry-run"]).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("`lanes/verify.yaml` differs from it"), "{}", ended.story());
+    let named = TASK.replace("---\nDo", "base: HEAD\n---\nDo");
+    fs::write(ended.path("tasks/a.md"), named).unwrap();
+    ended = ended.again(&["run", "tasks", "--dry-run"]).run();
+    ended.must_exit(0);
+    ended.git(&["rm", "-rqf", "--cached", "lanes"]);
+    fs::write(ended.path(".gitignore"), "/lanes\n/out\n").unwrap();
+    fs::write(ended.path("tasks/a.md"), TASK).unwrap();
+    ended.git(&["add", ".gitignore", "tasks"]);
+    ended.git(&["commit", "-qm", "ignored"]);
+    ended = ended.again(&["run", "tasks", "--dry-run"]).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("`lanes/verify.yaml` (git ignores it) differs from it"), "{}", ended.story());
+}
+
+#[test]
 fn lanes_that_are_not_committed_begin_no_run_in_a_worktree() {
     for args in [&["run", "tasks"][..], &["run", "tasks/a.md", "--isolation=worktree"]] {
         let run = batch(args).committed();

@@ -144,7 +144,7 @@ impl Sites<'_> {
                 None => Ok((settings.clone(), Vec::new(), lanes, Uncommitted::default())),
                 Some(base) => {
                     let (seen, notes) = ground_at(base.as_deref(), &settings, scratch.path()).await?;
-                    Ok((seen, notes, lanes, Uncommitted::of(&settings).await))
+                    Ok((seen, notes, lanes, Uncommitted::of(&settings, scratch.path()).await?))
                 }
             }
         })?;

@@ -219,11 +219,14 @@ pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
     if let Some((branch, repository)) = branches.next() {
         let more = match branches.count() {
             0 => String::new(),
-            more => format!(", then the {more} others one after the other"),
+            more => {
+                format!(", and so do those of {} more", counted(more as u64, "branch").replace("branchs", "branches"))
+            }
         };
         steps.push((format!("git{} merge {branch}", folder(repository)), format!("brings the work here{more}")));
     }
-    steps.push((format!("fledge batch show {}", summary.batch), "shows this table again".into()));
+    let of_project = summary.jobs.first().map(|job| folder(&job.repository)).unwrap_or_default();
+    steps.push((format!("fledge batch show {}{of_project}", summary.batch), "shows this table again".into()));
     let width = steps.iter().map(|(command, _)| cells(command)).max().unwrap_or(0);
     let line = |(command, what): (String, String)| {
         vec![(Tone::Plain, format!("  {}", padded(&command, width))), (Tone::Faint, format!("  {what}"))]

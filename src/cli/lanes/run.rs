@@ -259,7 +259,6 @@ async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Fail
     };
     let asks = !arguments.clean && lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &hand_env(environment), stop.token()).await } else { None };
-    let changed = changed.map(|paths| paths.into_keys().collect::<BTreeSet<_>>());
     let state = environment.state_dir().ok().and_then(|state| state.canonicalize().ok());
     let own = state.as_deref().and_then(|state| state.strip_prefix(root).ok());
     let changed = changed.map(|mut paths| {

@@ -15,6 +15,7 @@ use crate::driver::{Asker, ResumeFault, Settings, Terms, is_for_now, must_be_our
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError, read_text};
+use crate::verdict::Reason;
 use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -53,7 +54,8 @@ impl Place<'_> {
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
-    if matches!(&row.state, RunState::Ended(end) if end.verified) && !arguments.voice.quiet {
+    let is_verified = |reason: &str| reason == Reason::Verified.to_string();
+    if matches!(&row.state, RunState::Ended(end) if is_verified(&end.reason)) && !arguments.voice.quiet {
         let text = format!("run {} is over and verified: there is nothing to resume. It ended so:", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
     }

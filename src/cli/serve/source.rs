@@ -9,13 +9,13 @@ use super::super::run::task_folder;
 use super::super::runs::{Place, resumed_settings};
 use super::super::secrets::secrets;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, Settings, terms};
+use crate::driver::{Asker, Model, Settings, must_be_committed, terms};
 use crate::id::RunId;
 use crate::limits::MAX_SOURCE;
 use crate::provider::Pacer;
 use crate::serve::engine::{Asked, Choices, Flaw, Overrides, Refusal, Source, TaskOf, Unfit, Wish};
 use crate::store::sha256;
-use crate::task::{self, Defaults, Isolation, Task, Tier};
+use crate::task::{self, Defaults, GateChoice, Isolation, Task, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
 use crate::workspace::jail::{Jail, Last};
@@ -24,6 +24,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Connections that are kept though nobody uses them: each folder of tasks may have its own.
 const KEPT: usize = 32;
@@ -89,14 +90,22 @@ impl Source for Tasks {
         if let Some(why) = task.contradiction() {
             return Err(Unfit { message: why.to_owned(), flaws: Vec::new() });
         }
-        self.must_have_lanes(&asked.overrides)?;
+        self.must_have_lanes(&asked.overrides, &task)?;
         let folder = self.folder(&source);
+        self.must_be_inside(&task.models, &folder)?;
         choices(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| {
             match &asked.overrides.models[..] {
                 [] => unfit(&failure),
                 _ => Unfit::of_field("models", failure.message()),
             }
         })?;
+        if earlier.is_none() {
+            let settings = self.settings(&set, Vec::new(), &Late::default());
+            let wrong = |message: String| Unfit { message, flaws: Vec::new() };
+            let scratch = tempfile::tempdir().map_err(|error| wrong(format!("cannot make a folder: {error}")))?;
+            let committed = must_be_committed(&task, &settings, scratch.path());
+            Handle::current().block_on(committed).map_err(|fault| wrong(fault.message))?;
+        }
         let task = self.veiled(task, &set);
         Ok(Wish {
             text,
@@ -134,32 +143,7 @@ impl Source for Tasks {
         let asked = self.wanted(&task, &folder);
         let shared = self.models.shared(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
         let models = shared.models(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
-        let settings = Settings {
-            workspace: self.workspace.clone(),
-            project: Some(self.project.clone()),
-            state_dir: self.state_dir.clone(),
-            models,
-            no_models: None,
-            env: self.environment.child_env().into_iter().collect(),
-            step_env: self.environment.step_env().into_iter().collect(),
-            protect: set.protect.clone(),
-            reports: Vec::new(),
-            patch: None,
-            jobs: (cores() / self.most.max(1)).max(1),
-            mcp: servers(&set, &self.environment),
-            earlier: None,
-            memory: Some(memory_terms(&set)),
-            secrets: secrets(&self.environment, &set, shared.keys()),
-            holdout: None,
-            lanes_from: None,
-            baseline: set.baseline.unwrap_or_default(),
-            wall: set.sandbox,
-            network: set.network,
-            limits: set.limits,
-            hooks: hooks(&set),
-            asker: Asker::default(),
-            helper: self.environment.program().map(std::path::Path::to_owned),
-        };
+        let settings = self.settings(&set, models, shared.keys());
         Ok((task, settings))
     }
 
@@ -219,18 +203,63 @@ impl Tasks {
         Ok((text, source.to_owned()))
     }
 
+    /// The settings of a run with these models; `keys` are secrets that come from elsewhere than the environment.
+    fn settings(&self, set: &config::Settings, models: Vec<Model>, keys: &Late) -> Settings {
+        Settings {
+            workspace: self.workspace.clone(),
+            project: Some(self.project.clone()),
+            state_dir: self.state_dir.clone(),
+            models,
+            no_models: None,
+            env: self.environment.child_env().into_iter().collect(),
+            step_env: self.environment.step_env().into_iter().collect(),
+            protect: set.protect.clone(),
+            reports: Vec::new(),
+            patch: None,
+            jobs: (cores() / self.most.max(1)).max(1),
+            mcp: servers(set, &self.environment),
+            earlier: None,
+            memory: Some(memory_terms(set)),
+            secrets: secrets(&self.environment, set, keys),
+            holdout: None,
+            lanes_from: None,
+            baseline: set.baseline.unwrap_or_default(),
+            wall: set.sandbox,
+            network: set.network,
+            limits: set.limits,
+            hooks: hooks(set),
+            asker: Asker::default(),
+            helper: self.environment.program().map(std::path::Path::to_owned),
+        }
+    }
+
+    /// Recorded answers are files of the project: a request must not have any other file read.
+    fn must_be_inside(&self, names: &[String], folder: &std::path::Path) -> Result<(), Unfit> {
+        for path in names.iter().filter_map(|name| name.strip_prefix("cassette/")) {
+            let leads_out = folder.join(path).canonicalize().is_ok_and(|real| !real.starts_with(&self.workspace));
+            if leads_out {
+                return Err(Unfit::of_field("models", format!("there is no cassette `{path}` in the project")));
+            }
+        }
+        Ok(())
+    }
+
     /// Lanes that a request names have to be there.
-    fn must_have_lanes(&self, overrides: &Overrides) -> Result<(), Unfit> {
-        if overrides.lanes.is_empty() {
+    fn must_have_lanes(&self, overrides: &Overrides, task: &Task) -> Result<(), Unfit> {
+        // Those of another commit are not known yet.
+        let GateChoice::Lanes(named) = &task.gate else { return Ok(()) };
+        if task.base.is_some() && overrides.lanes.is_empty() {
             return Ok(());
         }
         let all = self.lanes();
-        match overrides.lanes.iter().find(|lane| !all.contains(lane)) {
-            Some(lane) => {
-                Err(Unfit::of_field("lanes", format!("there is no lane `{lane}`: there are {}", all.join(", "))))
-            }
-            None => Ok(()),
-        }
+        let Some(lane) = named.iter().find(|lane| !all.contains(lane)) else { return Ok(()) };
+        let there = if all.is_empty() { "there are none".to_owned() } else { format!("there are {}", all.join(", ")) };
+        let message = format!("there is no lane `{lane}`: {there}");
+        Err(if overrides.lanes.is_empty() {
+            Unfit { message, flaws: Vec::new() }
+        } else {
+            Unfit::of_field("lanes", message)
+        })
     }
 
     pub(super) fn parsed(

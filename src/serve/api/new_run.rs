@@ -52,6 +52,10 @@ impl NewRun {
                 return Err(Problem::unprocessable(detail));
             }
         };
+        if matches!(task, TaskOf::Again(_) | TaskOf::After(..)) && !self.params.is_empty() {
+            let detail = "the task of an earlier run has its parameters already: leave `params` out";
+            return Err(of_field("params", detail.to_owned()));
+        }
         let param = |(name, value): (String, Value)| match value {
             Value::String(text) => Ok((name, text)),
             Value::Number(number) => Ok((name, number.to_string())),
@@ -77,11 +81,14 @@ impl NewRun {
 /// US dollars in millionths.
 fn micros(usd: f64) -> Result<u64, Problem> {
     let micros = (usd * 1e6).round();
-    if usd > 0.0 && micros < 9e15 {
+    if (1.0..9e15).contains(&micros) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in between")]
         return Ok(micros as u64);
     }
-    Err(of_field("max_usd", format!("`max_usd` is {usd}: expected an amount of US dollars above 0, e.g. 2.50")))
+    Err(of_field(
+        "max_usd",
+        format!("`max_usd` is {usd}: expected an amount of US dollars from 0.000001 to below 9 billion, e.g. 2.50"),
+    ))
 }
 
 /// A problem with one part of a request.

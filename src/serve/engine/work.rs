@@ -3,7 +3,7 @@
 use super::live::Live;
 use super::wish::{Refusal, Wish};
 use super::{EngineFault, Shop, beside};
-use crate::driver::{Agent, Asker, PlanFault, RunError, Settings, must_be_committed};
+use crate::driver::{Agent, Asker, RunError, Settings};
 use crate::id::RunId;
 use crate::queue::Lease;
 use crate::run::TaskResult;
@@ -111,9 +111,6 @@ impl Part {
             Ok(Err(refusal)) => return Came::Refused(refusal),
             Err(fault) => return fault.into(),
         };
-        if let Err(PlanFault { reason, message, .. }) = must_be_committed(&task, &settings).await {
-            return Came::Refused(Refusal { reason, message });
-        }
         let Some(_alone) = self.place(shop, live, task.isolation).await else {
             return if live.is_unwanted() { Came::cancelled() } else { Came::Rests };
         };

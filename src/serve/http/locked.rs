@@ -28,7 +28,12 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
 
 /// Returns the page. It names the folder of the project only to a browser on this machine.
 pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) -> Response {
-    let folder = local.is_beside(text(headers, header::HOST)).then(|| house.workspace.display().to_string());
+    // A proxy may pass on the host that it was configured with.
+    let is_passed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"]
+        .iter()
+        .any(|name| headers.contains_key(*name));
+    let is_beside = !is_passed_on && local.is_beside(text(headers, header::HOST));
+    let folder = is_beside.then(|| house.workspace.display().to_string());
     let (command, place) = match &folder {
         Some(folder) => (format!("fledge serve link -C {}", quoted(folder)), ""),
         None => ("fledge serve link".to_owned(), ", in the folder of the project"),

@@ -2,6 +2,7 @@
 
 use super::{Worktree, WorktreeFault};
 use crate::workspace::trees::names::{each, spelled};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +65,59 @@ impl Worktree {
         let submodules: Vec<String> =
             each(&list).filter(|entry| entry.starts_with(b"160000 ")).filter_map(path).collect();
         Ok(Base { commit, is_checked_out: is_clean, notes: empty(&submodules).into_iter().collect() })
+    }
+}
+
+/// The files of a checkout that differ from its newest commit.
+#[derive(Debug, Clone, Default)]
+pub struct Uncommitted {
+    /// The files, from the folder of the project, and whether git does not know them yet.
+    pub files: BTreeMap<String, bool>,
+    /// Files below these folders that git ignores.
+    pub ignored: BTreeSet<String>,
+}
+
+impl Worktree {
+    /// Finds the files of the checkout that differ from its newest commit, and those that git ignores below `folders`. Finds none where there
+    /// is no repository or no commit.
+    ///
+    /// # Errors
+    /// When git cannot say.
+    pub async fn uncommitted(
+        &self,
+        folders: &[&str],
+        env: &[(String, String)],
+        scratch: &Path,
+        stop: &CancellationToken,
+    ) -> Result<Uncommitted, WorktreeFault> {
+        match self.commit(env, scratch, stop).await {
+            Err(fault) if fault.is_bad_input() => return Ok(Uncommitted::default()),
+            commit => commit?,
+        };
+        let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0")).within(&self.origin);
+        let prefix = git.ask(&["rev-parse", "--show-prefix"], stop).await?;
+        let prefix = spelled(prefix.strip_suffix(b"\n").unwrap_or(&prefix));
+        let status = [
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            "--ignore-submodules=all",
+            "--",
+            ".",
+        ];
+        let status = git.ask(&status, stop).await?;
+        let entry = |entry: &[u8]| {
+            let path = spelled(entry.get(3..)?);
+            Some((path.strip_prefix(&prefix)?.to_owned(), entry.starts_with(b"??")))
+        };
+        let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"];
+        let ignored = git.ask(&[&ignored, folders].concat(), stop).await?;
+        Ok(Uncommitted {
+            files: each(&status).filter_map(entry).collect(),
+            ignored: each(&ignored).map(spelled).collect(),
+        })
     }
 }
 

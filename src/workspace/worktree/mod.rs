@@ -16,7 +16,7 @@ mod make;
 mod record;
 mod remove;
 
-pub use beforehand::Base;
+pub use beforehand::{Base, Uncommitted};
 pub use fault::WorktreeFault;
 pub use list::{Listed, all, bytes};
 pub use look::Work;

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 // eslint-disable-next-line no-control-regex
-const ESCAPES = /\u001b\[([0-9;:]*)m|\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]/g;
+const ESCAPES = /\u001b\[([0-9;:]*)m|\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]/g;
 
 /** The text of a line as it was seen in the end: what a carriage return has overwritten is gone. */
 function overwritten(line) {

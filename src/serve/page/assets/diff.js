@@ -6,44 +6,76 @@ import { highlight, language } from "./syntax.js";
 
 const MOST_LINES = 4000;
 
-/** The files of a patch: their names, how many lines changed, and their rows. */
+/** The files of a patch: their names, how many lines changed, and their rows. Lines end with `\n` alone: content may hold every other sign. */
 export function read(text) {
-  return text
-    .split(/^(?=diff --git )/m)
-    .filter((part) => part.trim())
-    .map(file);
+  const parts = [];
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    if (line.startsWith("diff --git ") || parts.length === 0) parts.push([]);
+    parts.at(-1).push(line);
+  }
+  return parts.filter((part) => part.some((line) => line.trim())).map(file);
 }
 
 function file(part) {
-  const [head, body] = cut(part);
-  const named = /^diff --git (?:"?a\/(.*?)"?) (?:"?b\/(.*?)"?)$/m.exec(head);
-  const state = /^new file/m.test(head) ? "new" : /^deleted file/m.test(head) ? "deleted" : /^rename /m.test(head) ? "renamed" : "";
+  const at = part.findIndex((line) => line.startsWith("@@"));
+  const [head, body] = at < 0 ? [part, []] : [part.slice(0, at), part.slice(at)];
+  const has = (start) => head.some((line) => line.startsWith(start));
+  const state = has("new file") ? "new" : has("deleted file") ? "deleted" : has("rename ") ? "renamed" : "";
   const rows = lines(body);
   const count = (kind) => rows.filter((row) => row.kind === kind).length;
-  const notes = head.split("\n").filter((line) => /^(old mode|new mode|Binary |GIT binary)/.test(line));
-  return { path: named?.[2] ?? "difference", was: named?.[1], state, notes, rows, added: count("added"), removed: count("removed") };
+  const notes = head.filter((line) => /^(old mode|new mode|Binary |GIT binary)/.test(line));
+  const [was, path] = names(head);
+  return { path: path ?? "difference", was, state, notes, rows, added: count("added"), removed: count("removed") };
 }
 
-function cut(part) {
-  const at = part.search(/^@@/m);
-  return at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at)];
+/** The names of a file before and after, from its head. */
+function names(head) {
+  const after = (start) => head.find((line) => line.startsWith(start))?.slice(start.length);
+  const renamed = ["rename from ", "rename to "].map(after);
+  if (renamed[0] !== undefined && renamed[1] !== undefined) return renamed.map(unquoted);
+  const both = head[0]?.startsWith("diff --git ") ? head[0].slice("diff --git ".length) : "";
+  // Both names are the same, so each is half of what is there.
+  const half = both.slice(0, (both.length - 1) / 2);
+  const name = half ? unquoted(half).replace(/^a\//, "") : undefined;
+  return [name, name];
 }
 
-/** The rows of hunks: each a kind, a text, and its number on either side. */
-function lines(body) {
-  let [old, now] = [0, 0];
-  const rows = [];
-  for (const line of body.replace(/\n$/, "").split("\n")) {
-    const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line);
-    if (hunk) {
-      [old, now] = [Number(hunk[1]), Number(hunk[2])];
-      rows.push({ kind: "hunk", text: line });
-    } else if (line.startsWith("+")) rows.push({ kind: "added", text: line.slice(1), now: now++ });
-    else if (line.startsWith("-")) rows.push({ kind: "removed", text: line.slice(1), old: old++ });
-    else if (line.startsWith("\\")) rows.push({ kind: "hunk", text: line });
-    else if (line || body) rows.push({ kind: "same", text: line.slice(1), old: old++, now: now++ });
+const ESCAPED = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+/** A name as git quotes it: in quotes, with bytes in octal. */
+function unquoted(name) {
+  if (!name.startsWith('"')) return name;
+  const bytes = [];
+  for (const [, octal, escaped, plain] of name.slice(1, -1).matchAll(/\\([0-7]{3})|\\([^])|([^\\]+)/g)) {
+    if (octal) bytes.push(parseInt(octal, 8));
+    else if (escaped) bytes.push(ESCAPED[escaped] ?? escaped.charCodeAt(0));
+    else bytes.push(...new TextEncoder().encode(plain));
   }
-  return body ? rows : [];
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+/** The rows of hunks: each a kind, a text, and its number on either side. A hunk says how many lines it has; a line beyond is shown as it is. `most`
+ * is how many lines may stand before the first hunk. */
+function lines(body, most = 0) {
+  let [old, now, olds, news] = [0, 0, most, most];
+  const rows = [];
+  for (const line of body) {
+    const hunk = olds > 0 || news > 0 ? null : /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
+    if (hunk) {
+      [old, olds, now, news] = [1, 2, 3, 4].map((at) => Number(hunk[at] ?? 1));
+      rows.push({ kind: "hunk", text: line });
+    } else if (line.startsWith("+") && news > 0) {
+      rows.push({ kind: "added", text: line.slice(1), now: now++ });
+      news -= 1;
+    } else if (line.startsWith("-") && olds > 0) {
+      rows.push({ kind: "removed", text: line.slice(1), old: old++ });
+      olds -= 1;
+    } else if (line.startsWith(" ") && olds > 0 && news > 0) {
+      rows.push({ kind: "same", text: line.slice(1), old: old++, now: now++ });
+      [olds, news] = [olds - 1, news - 1];
+    } else rows.push({ kind: "hunk", text: line });
+  }
+  return rows;
 }
 
 /** The difference of one file as a table. */
@@ -113,5 +145,7 @@ function split([left, right], rules) {
 
 /** A difference of one file that comes without its head, as tools tell it. */
 export function diff(text, path = "") {
-  return table({ path, rows: lines(cut(text)[1] || text), notes: [] }, false);
+  const all = text.replace(/\n$/, "").split("\n");
+  const at = all.findIndex((line) => line.startsWith("@@"));
+  return table({ path, rows: at < 0 ? lines(all, Infinity) : lines(all.slice(at)), notes: [] }, false);
 }

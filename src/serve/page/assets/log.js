@@ -8,6 +8,8 @@ import { many } from "./words.js";
 
 /** Lines that are drawn at once. */
 const PART = 5000;
+/** The most lines that are shown. */
+const MOST_LINES = 20000;
 
 /** The path of an artifact of a run. */
 export function artifact(run, name) {
@@ -61,8 +63,12 @@ class Log {
     try {
       const whole = await text(artifact(this.run, this.name));
       if (this.closed) return;
-      this.texts = plain(whole).split("\n");
-      this.lines = ansiLines(whole);
+      const shown = whole.split("\n", MOST_LINES + 1);
+      const isWhole = shown.length <= MOST_LINES;
+      const part = isWhole ? whole : shown.slice(0, MOST_LINES).join("\n");
+      this.texts = plain(part).split("\n");
+      this.lines = ansiLines(part);
+      if (!isWhole) this.more.before(el("p.faint", {}, `Only the first ${MOST_LINES} lines are shown: the download has all.`));
     } catch (error) {
       return show(this.list, el("li.bad", { role: "alert" }, error.message));
     }

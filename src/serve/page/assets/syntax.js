@@ -23,7 +23,7 @@ const DASHES = family(`${SCRIPT} function local repeat`, "--.*");
 const TABLES = family(SQL, "--.*|/\\*.*?(?:\\*/|$)", "i");
 const TAGS = family("", "<!--.*?(?:-->|$)");
 
-const BY_ENDING = {};
+const BY_ENDING = Object.create(null); // endings are foreign words, such as `constructor`
 const put = (known, endings) => endings.split(" ").forEach((ending) => (BY_ENDING[ending] = known));
 put(BRACES, "rs js mjs cjs ts tsx jsx go java kt kts c h cc cpp hpp cs swift scala dart php css scss less json jsonc proto zig groovy");
 put(HASHES, "py rb sh bash zsh fish yaml yml toml pl pm r ex exs mk cmake conf ini cfg properties tf nix dockerfile makefile gitignore");
