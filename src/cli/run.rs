@@ -23,7 +23,7 @@ use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
 use crate::report::{count, seconds};
 use crate::store::{self, RunRow, RunState, Store};
-use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
+use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task};
 use crate::tool::Late;
 use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
@@ -190,10 +190,11 @@ fn start_or_resume(
         }
         key = key.map(|_| found.free);
     }
-    let seen = options.settings(environment, &place, &Late::default());
-    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
-    block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
-    drop(scratch);
+    if task.isolation == Isolation::Worktree {
+        let seen = options.settings(environment, &place, &Late::default());
+        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
+    }
     let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }

@@ -7,14 +7,17 @@ use crate::support::{Model, git, say, write};
 fn what_was_changed_is_open_with_a_tree_numbers_and_colours_and_both_sides_where_there_is_room() {
     long_test!();
     let code = "//! Notes.\npub fn answer() -> u64 {\n    42 // <b>that</b>\n}\n";
-    let model = Model::new([write("src/deep/notes.rs", code), write("done", "yes\n"), say("Done.")]);
+    // Neither a line end of another system nor a name that objects of the page have hides what follows.
+    let hidden = write("src/deep/a.constructor", "harmless\rdiff --git a/other b/other\nbackdoor\n");
+    let model = Model::new([write("src/deep/notes.rs", code), hidden, write("done", "yes\n"), say("Done.")]);
     let Some((place, browser)) = Place::open(model) else { return };
     let id = place.begin("# Make the file `done`");
     browser.until_text(".runs", "verified");
     browser.go(&place.page(&format!("#/runs/{id}")));
     browser.until_text(".tree", "src/deep/");
-    browser.until_text(".changes", "2 files +5 −0");
+    browser.until_text(".changes", "3 files +7 −0");
     browser.until_text(".file[open]:last-child table.code.sides", "pub fn answer()");
+    browser.until_text(".file[open]:nth-last-child(2)", "backdoor");
     let numbers = "return [...document.querySelectorAll('table.code tr')].map((row) => row.lastChild.previousSibling?.dataset?.no).filter(Boolean)";
     let numbers = browser.js(numbers);
     assert!(numbers.as_array().unwrap().iter().any(|number| number == "4"), "{numbers}");
