@@ -61,8 +61,10 @@ fn who_stops_watching_leaves_the_run_alone() {
     }
     rustix::process::kill_process(rustix::process::Pid::from_child(&watcher), Signal::INT).unwrap();
     let (code, said) = said(watcher);
-    assert!(code == Some(130) && said.contains("the run goes on"), "{said}");
-    let_go(running).must_be(1, "gate_failed");
+    let report = let_go(running).must_be(1, "gate_failed");
+    let way_back =
+        format!("the run continues: `fledge runs watch {}` follows it again", report["run"].as_str().unwrap());
+    assert!(code == Some(130) && said.contains(&way_back), "{said}");
 }
 
 #[test]

@@ -219,9 +219,8 @@ pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
     if let Some((branch, repository)) = branches.next() {
         let more = match branches.count() {
             0 => String::new(),
-            more => {
-                format!(", and so do those of {} more", counted(more as u64, "branch").replace("branchs", "branches"))
-            }
+            1 => ", and so does 1 more branch".to_owned(),
+            more => format!(", and so do {more} more branches"),
         };
         steps.push((format!("git{} merge {branch}", folder(repository)), format!("brings the work here{more}")));
     }

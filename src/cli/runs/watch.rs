@@ -68,7 +68,8 @@ async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, 
         tokio::select! {
             () = stop.token().cancelled() => {
                 display.close();
-                paint::line(&[(Tone::Faint, "the run goes on; `fledge runs watch` follows it again")]);
+                let text = format!("the run continues: `fledge runs watch {run}` follows it again");
+                paint::line(&[(Tone::Faint, &text)]);
                 return Ok(Reason::Cancelled.exit_code(Some(stop.cause())));
             }
             () = tokio::time::sleep(PACE) => {}
