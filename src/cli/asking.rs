@@ -23,7 +23,7 @@ const LONGEST: usize = 16 * 1024;
 /// Asks a person whether to do what cannot be taken back. `what` would happen: "2 memories would be forgotten".
 ///
 /// # Errors
-/// When nobody sits at a terminal, or the answer cannot be read.
+/// When standard input or error is no terminal, or the answer cannot be read.
 pub(super) fn confirm(what: &str) -> Result<bool, Failure> {
     if !is_somebody_there() {
         let nobody = anyhow!("{what}, and nobody is there to be asked");

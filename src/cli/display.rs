@@ -261,7 +261,7 @@ impl Display {
         }
     }
 
-    /// Whether the newest line of the model's text has not ended.
+    /// Returns true if the newest line of the model's text has not ended.
     fn has_open_text(&self) -> bool {
         self.is_mid_line || self.prose.unfinished().is_some()
     }

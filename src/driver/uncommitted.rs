@@ -25,7 +25,7 @@ pub async fn must_be_committed(task: &Task, settings: &Settings, scratch: &Path)
     Uncommitted::of(settings, scratch).await?.must_not_decide(task, settings)
 }
 
-/// Returns whether a run of the task works on the newest commit of the checkout without having asked for just that one, and is judged.
+/// Returns true if a run of the task is judged and works on the newest commit of the checkout, although nobody named that commit.
 fn is_meant(task: &Task) -> bool {
     task.isolation == Isolation::Worktree && task.base.is_none() && task.gate != GateChoice::Skip
 }

@@ -30,7 +30,7 @@ impl Counting {
     }
 }
 
-/// Whether a line says of one test that it passed, or that it failed.
+/// Returns whether the test that a line is about passed; `None` if the line is about no single test.
 fn outcome(line: &str) -> Option<bool> {
     let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
     let ends = |words: &[&str]| words.iter().any(|word| line.ends_with(word));

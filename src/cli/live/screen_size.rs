@@ -3,7 +3,7 @@
 use super::rows::WIDEST;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether anything is ever drawn.
+/// True if live lines are drawn at all.
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Notes that live lines are drawn, where they are.

@@ -55,7 +55,7 @@ struct ReportedUsage {
 }
 
 impl Reported {
-    /// Whether any of its tokens, and so its cost, are an estimate.
+    /// True if some of its tokens, and so its cost, are an estimate.
     pub(super) fn is_estimate(&self) -> bool {
         self.usage.total.estimated_tokens > 0
     }

@@ -157,7 +157,7 @@ impl Source for Tasks {
         let store = self.store().map_err(|failure| own(failure.message()))?;
         let (row, terms) = terms(&store, run)
             .map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
-        // A run that goes on from an earlier one works where that one has left its files.
+        // A run that continues an earlier run works where its files are.
         let folder = PathBuf::from(&row.head.workspace);
         let workspace = if terms.worktree.is_none() && folder.is_dir() { &folder } else { &self.workspace };
         let place = Place { workspace, state_dir: &self.state_dir, set: &set };

@@ -69,8 +69,7 @@ impl NewRun {
         let usd_micros = self.max_usd.map(micros).transpose()?;
         let overrides = Overrides { models: self.models, lanes: self.lanes, usd_micros };
         if matches!(task, TaskOf::After(..)) && !overrides.is_empty() {
-            let detail =
-                "a run that goes on from another one has the models, lanes and bounds of that one: leave them out";
+            let detail = "a run that continues another run has its models, lanes and bounds: leave them out";
             return Err(Problem::unprocessable(detail));
         }
         let key = self.key.map(checked_key).transpose()?;
