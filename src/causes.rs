@@ -1,8 +1,8 @@
-//! An error with all that led to it, in one line.
+//! The chain of causes of an error, in one line.
 
 use std::error::Error;
 
-/// The error, then each of its causes: `cannot read x: permission denied`.
+/// Returns the error and each of its causes, outermost first: `cannot read x: permission denied`.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -5,10 +5,11 @@ use std::time::Duration;
 /// The units with their milliseconds, largest first.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Reads a duration: whole numbers, each with its unit (`d`, `h`, `m`, `s`, `ms`), the larger unit first.
+/// Parses a duration: whole numbers, each with a unit (`d`, `h`, `m`, `s`, `ms`), larger units
+/// first.
 ///
 /// # Errors
-/// What is wrong, as a fragment that quotes the text: no unit, an unknown one, units out of order, zero, or too long.
+/// A message that quotes the text: no unit, an unknown unit, units out of order, zero, or too long.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let quoted = || text.chars().take(40).filter(|char| !char.is_control()).collect::<String>();
     let wrong = |why: &str| format!("`{}` {why}", quoted());
@@ -17,29 +18,29 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         let (digits, after) = rest.split_at(rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len()));
         let (unit, after) = after.split_at(after.find(|char: char| char.is_ascii_digit()).unwrap_or(after.len()));
         if digits.is_empty() {
-            return Err(wrong("is no duration: write it like `90s`"));
+            return Err(wrong("is not a duration: write e.g. `90s`"));
         }
         if unit.is_empty() {
             return Err(format!("`{}` has no unit: write `{}s`", quoted(), quoted()));
         }
         let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(wrong("has a unit that is none of `d`, `h`, `m`, `s`, `ms`"));
+            return Err(wrong("has an unknown unit: expected `d`, `h`, `m`, `s` or `ms`"));
         };
         if *factor >= largest {
-            return Err(wrong("has its units out of order: the larger one comes first"));
+            return Err(wrong("has its units out of order: write the larger unit first"));
         }
         let part = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(*factor));
         total = part.and_then(|part| total.checked_add(part)).ok_or_else(|| wrong("is too long"))?;
         (rest, largest) = (after, *factor);
     }
     match total {
-        0 if text.is_empty() => Err("an empty text is no duration: write it like `90s`".into()),
-        0 => Err(wrong("is no time at all")),
+        0 if text.is_empty() => Err("a duration cannot be empty: write e.g. `90s`".into()),
+        0 => Err(wrong("must be longer than zero")),
         total => Ok(Duration::from_millis(total)),
     }
 }
 
-/// Shows a duration in the form that [`parse_duration`] reads, without what is less than a millisecond.
+/// Formats a duration as [`parse_duration`] reads it. Drops fractions of a millisecond.
 pub fn show_duration(duration: Duration) -> String {
     let mut left = milliseconds(duration);
     let mut text = String::new();
@@ -52,7 +53,7 @@ pub fn show_duration(duration: Duration) -> String {
     if text.is_empty() { "0s".into() } else { text }
 }
 
-/// Whole milliseconds, as they are told and stored.
+/// Converts a duration to whole milliseconds, at most `u64::MAX`.
 pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -74,14 +75,14 @@ mod tests {
     fn what_is_wrong_is_said() {
         let cases = [
             ("90", "`90` has no unit: write `90s`"),
-            ("", "an empty text is no duration: write it like `90s`"),
-            ("soon", "`soon` is no duration: write it like `90s`"),
-            ("-5s", "`-5s` is no duration: write it like `90s`"),
-            ("1.5h", "`1.5h` has a unit that is none of `d`, `h`, `m`, `s`, `ms`"),
-            ("5 m", "`5 m` has a unit that is none of `d`, `h`, `m`, `s`, `ms`"),
-            ("30m1h", "`30m1h` has its units out of order: the larger one comes first"),
-            ("1m1m", "`1m1m` has its units out of order: the larger one comes first"),
-            ("0s", "`0s` is no time at all"),
+            ("", "a duration cannot be empty: write e.g. `90s`"),
+            ("soon", "`soon` is not a duration: write e.g. `90s`"),
+            ("-5s", "`-5s` is not a duration: write e.g. `90s`"),
+            ("1.5h", "`1.5h` has an unknown unit: expected `d`, `h`, `m`, `s` or `ms`"),
+            ("5 m", "`5 m` has an unknown unit: expected `d`, `h`, `m`, `s` or `ms`"),
+            ("30m1h", "`30m1h` has its units out of order: write the larger unit first"),
+            ("1m1m", "`1m1m` has its units out of order: write the larger unit first"),
+            ("0s", "`0s` must be longer than zero"),
             ("99999999999999d", "`99999999999999d` is too long"),
         ];
         for (text, why) in cases {

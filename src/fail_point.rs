@@ -1,14 +1,15 @@
-//! Places where a test has this process die, or an operation fail: the proof that nothing is lost rests on them. A program that is built
-//! without debug assertions, as users have it, has none.
+//! Fail points: named places where a test makes this process die or an operation fail.
 //!
-//! `FLEDGE_FAIL` says what happens: `trace:FILE` adds the name of each place that is reached to the file, a line each;
-//! `abort:NAME#3` ends the process where the place of this name is reached for the third time, as a kill would; `error:NAME#3` has the
-//! operation there fail.
+//! The tests that prove that nothing is lost rely on them. A build without debug assertions, as
+//! users have it, has no fail points.
+//!
+//! `FLEDGE_FAIL` selects the effect:
+//! - `trace:FILE` appends the name of each place reached to the file, one per line.
+//! - `abort:NAME#3` aborts the process, as a kill would, when it reaches the place for the third
+//!   time.
+//! - `error:NAME#3` makes the operation fail when the process reaches the place for the third time.
 
-/// The place that bears the names of the work and of how far it is (`begun`, `done`) is reached.
-///
-/// # Errors
-/// Where the work is to fail.
+/// Does nothing: this build has no fail points.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn reach(_work: &str, _how_far: &str) -> std::io::Result<()> {
@@ -36,13 +37,14 @@ mod armed {
         Error(Place),
     }
 
-    /// A name, and how often it has been reached when it counts.
+    /// The name of a place, and the count of visits at which it takes effect.
     type Place = (String, u64);
 
-    /// The place that bears the names of the work and of how far it is (`begun`, `done`) is reached.
+    /// Marks a place, named by the work and its progress (`begun`, `done`).
     ///
     /// # Errors
-    /// Where the work is to fail.
+    /// An [`io::Error`] if `FLEDGE_FAIL` makes this place fail, or if the trace file cannot be
+    /// written.
     pub(crate) fn reach(work: &str, how_far: &str) -> io::Result<()> {
         let name = format!("{work}: {how_far}");
         match &*ORDER {

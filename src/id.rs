@@ -1,20 +1,20 @@
-//! Names for runs, calls and trees: newtypes, so that one is never taken for another.
+//! Ids of runs, calls and trees. They are newtypes, so that they cannot be mixed up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The name of one run: a UUID version 7 in its usual text form, so names sort by the time they were made.
+/// The id of a run: a UUID version 7 as text, so ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RunId(String);
 
 impl RunId {
-    /// Takes a text as a run's name; the driver makes it from a fresh UUID.
+    /// Wraps a text as a run id. The driver passes a new UUID.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The name as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -26,16 +26,18 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The number of one effect of a run, counted from 1. Every action that will be answered carries one, and the answer brings
-/// it back, so an answer that nobody waits for any more is recognised.
+/// The number of one effect of a run, counted from 1.
+///
+/// Every action that expects an answer carries a number, and the answer repeats it. So the machine
+/// recognizes answers for which it no longer waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
 impl CallId {
-    /// Calls of one agent of a run, of which those of a run with sub-agents are told apart by their numbers.
+    /// The size of each agent's range of call numbers. The ranges tell the calls of agents apart.
     pub const OF_ONE_AGENT: u64 = 100_000_000;
 
-    /// The agent whose call it is: 0 for the run itself.
+    /// Returns the number of the agent that made the call: 0 for the run itself.
     pub fn agent(self) -> u64 {
         self.0 / Self::OF_ONE_AGENT
     }
@@ -47,34 +49,35 @@ impl fmt::Display for CallId {
     }
 }
 
-/// The name of a state of files: git's id of a tree, 40 lower-case hexadecimal digits, or 64 where git has SHA-256.
+/// The id of a state of files: a git tree id of 40 lower-case hexadecimal digits, or 64 if git uses
+/// SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct TreeId(String);
 
-/// A text that is no git id.
+/// A text that is not a git tree id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no git id: 40 or 64 lower-case hexadecimal digits are")]
+#[error("invalid git id `{0}`: expected 40 or 64 lower-case hex digits")]
 pub struct NoTreeId(String);
 
 impl TreeId {
-    /// Reads the digits.
+    /// Parses a tree id.
     ///
     /// # Errors
-    /// [`NoTreeId`] for anything else, upper case and blanks included.
+    /// [`NoTreeId`] for any other text, including one with upper-case digits or blanks.
     pub fn parse(text: &str) -> Result<Self, NoTreeId> {
         let is_id =
             [40, 64].contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if is_id { Ok(Self(text.to_owned())) } else { Err(NoTreeId(text.chars().take(64).collect())) }
     }
 
-    /// The tree without any file.
+    /// Returns the id of the tree without files.
     pub fn empty() -> Self {
         Self("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into())
     }
 
-    /// The digits.
+    /// Returns the digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,8 @@
-//! fledge runs a written task with a language-model agent and does not believe the agent: the work counts only when the
-//! project's own checks, frozen before the agent started, pass.
+//! fledge runs a written task with a language-model agent and does not trust the agent.
 //!
-//! The map, from the words that everything shares up to the command line; a module imports only from floors below its own:
+//! The work counts only if the project's own checks, frozen before the agent started, pass.
+//!
+//! The modules by floor; a module imports only from floors below its floor:
 //!
 //! | floor | decides (pure) | does (world) |
 //! |---|---|---|
@@ -18,7 +19,8 @@
 //! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
 //! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] · [`causes`] | [`fail_point`] |
 //!
-//! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
+//! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the
+//! machine by hand.
 
 #![cfg_attr(test, expect(clippy::duplicate_mod, reason = "a server for tests, of which siblings have one each"))]
 

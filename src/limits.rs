@@ -1,4 +1,4 @@
-//! What a run may spend, and the defaults of every bound in the program, in one table.
+//! The limits of a run and the defaults of every bound in the program, in one table.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -7,29 +7,31 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// Model calls that completed, over all attempts.
+    /// Completed model calls, over all attempts.
     pub turns: u64,
     /// Input and output tokens together, over all attempts.
     pub tokens: Option<u64>,
     /// Money, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
-    /// Time from start to the moment the report is written, in milliseconds.
+    /// Time from the start until the report is written, in milliseconds.
     pub time_ms: u64,
-    /// Tool calls that one turn may ask for; further ones get an error result.
+    /// Tool calls that one turn may request. Further calls get an error result.
     pub calls_per_turn: usize,
-    /// How often one model call is tried before it counts as failed for good.
+    /// Tries of one model call before the call counts as failed for good.
     pub tries: u32,
-    /// The longest pause a provider may ask for, in milliseconds; a longer one ends the run as blocked.
+    /// The longest pause that a provider may ask for, in milliseconds. If it asks for a longer one,
+    /// the run switches to its next model or, without one, ends as blocked.
     pub max_wait_ms: u64,
-    /// The first back-off pause in milliseconds; it doubles with each try.
+    /// The first back-off pause, in milliseconds. It doubles with each try.
     pub backoff_ms: u64,
-    /// Times in a row that a model is asked to go on after its output limit.
+    /// Times in a row that the model is asked to continue after it reached its output limit.
     pub continuations: u32,
-    /// Answers given in a row to things asked for in prose.
+    /// Answers in a row to questions that the model asks in prose.
     pub queries: u32,
-    /// Alike calls among recent ones that make a loop; the model is told at half of it.
+    /// Similar calls among recent ones that count as a loop. At half of them, the model gets a
+    /// warning.
     pub loop_threshold: usize,
-    /// Percent of the model's context window at which the conversation is shortened.
+    /// Percentage of the model's context window at which the conversation is compacted.
     #[serde(default = "compact_at_percent")]
     pub compact_at_percent: u64,
 }
@@ -57,63 +59,67 @@ impl Default for Limits {
     }
 }
 
-/// The longest back-off pause that fledge chooses by itself.
+/// The longest back-off pause that fledge chooses itself.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// Further attempts after the first one when the gate says no.
+/// Attempts after the first one if the gate fails.
 pub const MAX_RETRIES: u32 = 3;
-/// Sub-agents of sub-agents of a run: a run that is so deep has none.
+/// Levels of sub-agents below a run. A sub-agent at this depth cannot start others.
 pub const MAX_DEPTH: u32 = 2;
-/// Tokens of one answer that are set aside where nobody says how long it may be.
+/// Output tokens to reserve for a call if no maximum is known.
 pub const OUTPUT_ESTIMATE: u64 = 4096;
-/// Tokens that one answer may have under a budget, where nobody says how long it may be.
+/// Output tokens that a call may have under a budget if no maximum is configured.
 pub const ANSWER: u64 = 16_384;
-/// Tokens of an answer below which a call is of no use: a budget that leaves less is at its end.
+/// The fewest output tokens that are worth a call. A budget that leaves fewer is exhausted.
 pub const LEAST_ANSWER: u64 = 1024;
-/// Tokens that the summary of a conversation may have, what is thought before it included.
+/// The fewest tokens of a summary that are worth a call, reasoning included. In runs of older
+/// programs, the most.
 pub const SUMMARY_ANSWER: u64 = 4096;
-/// The same where what is thought may take most of it: of a model of which nobody knows how much it can write, and at most.
+/// The most tokens of a first summary, reasoning included. Also used if the model has no known
+/// maximum.
 pub const SUMMARY_ROOM: u64 = 16_384;
-/// The most tokens of a summary that is asked for again after one that was cut off.
+/// The most tokens of a summary that is requested again after one was cut off.
 pub const SUMMARY_MOST: u64 = 65_536;
-/// The same in runs of older programs, which only reckoned with it.
+/// Tokens of a summary that the oldest programs assumed in their estimates.
 pub const SUMMARY_TOKENS: u64 = 2048;
-/// Bytes of one tool result that go to the model.
+/// Bytes of one tool result that the model gets.
 pub const MAX_RESULT: usize = 30 * 1024;
-/// Bytes of feedback that a failed gate may send to the model.
+/// Bytes of feedback on a failed gate that the model gets.
 pub const FEEDBACK_LIMIT: usize = 16 * 1024;
-/// The default time of one shell call.
+/// The default timeout of one shell call.
 pub const SHELL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// The longest wait for a program that helps fledge and answers at once where the machine is idle: its tool host, bubblewrap, git.
+/// The timeout of helper programs that answer at once on an idle machine: fledge's tool host,
+/// bubblewrap, git.
 pub const HELPER_TIMEOUT: Duration = Duration::from_secs(2 * 60);
-/// What an MCP server has to begin and to name its tools.
+/// The time that an MCP server has to start and to list its tools.
 pub const MCP_START: Duration = Duration::from_secs(30);
-/// The default time of one call of an MCP tool.
+/// The default timeout of one call of an MCP tool.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(60);
-/// The default time of one hook.
+/// The default timeout of one hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
-/// The default time of one lane.
+/// The default timeout of one lane.
 pub const LANE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// Time that a process has between SIGTERM and SIGKILL when a step times out.
+/// The time between SIGTERM and SIGKILL for a step that timed out.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The same when the run was cancelled: a cancelled run is over within two seconds.
+/// The time between SIGTERM and SIGKILL in a cancelled run, which must end within two seconds.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
-/// What a process that outlives its step or command has to finish what it is doing.
+/// The time that a process has to finish if it outlives its step or command.
 pub const LINGER: Duration = Duration::from_millis(200);
-/// Bytes on disk that one step's log may have; its middle is dropped above that.
+/// Bytes of one step's log on disk. A longer log loses its middle.
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
-/// How often a machine says of a run that it still goes on, where a server is told of it.
+/// The interval at which a machine reports to a server that a run is still under way.
 pub const HEARTBEAT: Duration = Duration::from_secs(30);
-/// A run of another machine counts as lost after this time without a word of it.
+/// The time without news after which a run of another machine counts as lost.
 pub const SILENCE: Duration = Duration::from_secs(5 * 60);
-/// How long an ephemeral memory lives.
+/// The default lifetime of an ephemeral memory.
 pub const EPHEMERAL_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Tokens of memories in a first message.
+/// The default number of tokens of memories in a first message.
 pub const RECALL_TOKENS: usize = 500;
-/// Bytes of one memory.
+/// The most bytes of one memory.
 pub const MAX_NOTE: usize = 2000;
-/// The largest task, lane, parameter or configuration file that is read, in bytes.
+/// The largest task, lane, parameter or configuration file that fledge reads, in bytes.
 pub const MAX_SOURCE: usize = 1024 * 1024;
-/// The largest cassette that is read, in bytes: one that was recorded has all that a model has written.
+/// The largest cassette that fledge reads, in bytes. A recorded cassette holds everything that a
+/// model wrote.
 pub const MAX_CASSETTE: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

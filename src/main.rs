@@ -1,4 +1,4 @@
-//! The program: whatever [`fledge::cli::main`] says.
+//! The fledge program.
 
 fn main() -> std::process::ExitCode {
     fledge::cli::main()

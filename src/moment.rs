@@ -1,25 +1,25 @@
-//! How long since the run began: the only time that the deciding half of the program knows.
+//! Time since the start of a run: the only time that the pure modules know.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A point in a run's own time, in milliseconds since its start. Monotonic: it comes from a clock that no one sets.
+/// A point in the time of a run, in milliseconds since its start. It comes from a monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Moment(pub u64);
 
 impl Moment {
-    /// The moment `duration` later than this one; the latest there is when that cannot be counted.
+    /// Returns the moment `duration` after this one, at most `u64::MAX` milliseconds.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The time from the run's start to this moment.
+    /// Returns the time from the run's start to this moment.
     pub fn since_start(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// The time from `earlier` to this moment, zero when it is not earlier.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

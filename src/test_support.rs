@@ -1,13 +1,14 @@
-//! Shared by all unit tests: the one limit on waiting, samples, and a step's result.
+//! Helpers for all unit tests: the timeout of waits, samples, temporary folders and a step report.
 
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;
 use std::time::Duration;
 
-/// The limit on each wait for an event. It only bounds a hang: no busy machine is that slow.
+/// The timeout of each wait for an event. It only ends a hang: no busy machine is that slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Draws one of each [`step`] cases of a long test: by `FLEDGE_TEST_SEED`, else by chance.
+/// Picks one of every [`step`] cases of a long test. The offset comes from `FLEDGE_TEST_SEED`, else
+/// from the process id.
 #[expect(clippy::disallowed_methods, reason = "the seed of a test is set from outside")]
 pub(crate) fn drawn<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let given = std::env::var("FLEDGE_TEST_SEED").ok().and_then(|seed| seed.parse::<usize>().ok());
@@ -15,14 +16,14 @@ pub(crate) fn drawn<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T
     cases.skip(seed % step()).step_by(step())
 }
 
-/// Returns the distance between two cases that are tried: 3, and 1 with `FLEDGE_TEST_ALL=1`.
+/// Returns the distance between two tested cases: 3, or 1 with `FLEDGE_TEST_ALL=1`.
 #[expect(clippy::disallowed_methods, reason = "the size of a sample is set from outside")]
 pub(crate) fn step() -> usize {
     if std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1") { 1 } else { 3 }
 }
 
-/// Returns a new folder, which is removed when it is dropped: in `TMPDIR` if that is set, else in
-/// memory if there is 1 GiB of room, else where the system has its temporary files.
+/// Returns a new folder that is removed on drop. It is in `TMPDIR` if that is set, else in memory
+/// if 1 GiB is free there, else in the system's temporary folder.
 #[expect(clippy::disallowed_methods, reason = "the place of a test is set from outside")]
 pub(crate) fn temp_dir() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
@@ -32,7 +33,7 @@ pub(crate) fn temp_dir() -> tempfile::TempDir {
     in_memory.and_then(Result::ok).unwrap_or_else(|| tempfile::tempdir().unwrap())
 }
 
-/// Returns the result of a step `test` of a lane `verify`, which has left no log.
+/// Returns the report of step `test` of lane `verify`, without a log.
 pub(crate) fn step_report(command: &str, status: StepStatus, excerpt: &str) -> StepReport {
     StepReport {
         lane: "verify".into(),

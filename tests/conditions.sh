@@ -59,7 +59,7 @@ busy() {
     kill "${loops[@]}" 2>/dev/null
     return "$status"
 }
-# Without TMPDIR, tests write in memory where they can.
+# Without TMPDIR, tests write in memory if possible.
 other_file_system() {
     local place status
     place=$(mktemp -d -p /var/tmp) || return 1

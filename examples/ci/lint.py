@@ -1,4 +1,4 @@
-"""Lints the project's own workflows and what users copy: examples/ci, and each block of docs/*.md and README.md whose first line names its file (`# .github/workflows/x.yml`).
+"""Lints the project's own workflows and what users copy: examples/ci, and each block of docs/**/*.md and README.md whose first line names its file (`# .github/workflows/x.yml`).
 
 Schemas come with check-jsonschema, workflows are read by actionlint, every piece of shell by shellcheck; what is said of fledge's own action is
 held against its inputs and outputs. Started by lint.sh, which brings the tools.
@@ -68,7 +68,7 @@ def found():
     for old in place.iterdir():
         old.unlink()
     given = [(path, path.name, path.read_text()) for path in sorted((ROOT / "examples/ci").glob("**/*")) if path.suffix in (".yml", ".sh")]
-    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
+    for page in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]:
         given += [(page, name, text) for _, name, text in BLOCK.findall(page.read_text())]
     given += [(path, f".github/workflows/{path.name}", path.read_text()) for path in sorted((ROOT / ".github/workflows").glob("*.yml"))]
     for number, (source, name, text) in enumerate(given):

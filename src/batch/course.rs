@@ -1,5 +1,6 @@
-//! Which job of a batch has its turn. Pure: told what has ended and what time it is, it says what is to be done. A job begins when all that
-//! it needs is verified, a place is free and there is money for it.
+//! Scheduling of the jobs of a batch. It takes ended runs and the time, and returns the next steps.
+//! A job begins when everything it needs is verified, a slot is free and there is budget for it.
+//! Pure.
 
 use super::outcome::{End, NotRun, Outcome};
 use super::purse::Purses;
@@ -7,18 +8,19 @@ use crate::moment::Moment;
 use crate::verdict::StopCause;
 use std::time::Duration;
 
-/// Within which bounds a batch runs.
+/// The bounds of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// Runs at once.
+    /// The most runs in parallel.
     pub jobs: usize,
-    /// Whether the first job that is not verified ends the batch.
+    /// True if the first job that is not verified ends the batch.
     pub fail_fast: bool,
-    /// Further runs for one that ended in an error. What a gate has said is a result, and never tried again.
+    /// Further runs for a job whose run ended in an error. A verdict of the gate is a result, and
+    /// the job is never tried again.
     pub retries: u32,
-    /// How long is waited before each of these.
+    /// The pause before each further run.
     pub retry_delay: Duration,
-    /// What all of them may cost together, in millionths of a US dollar.
+    /// The money limit for all jobs together, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
 }
 
@@ -28,56 +30,57 @@ impl Default for Bounds {
     }
 }
 
-/// A job, as far as its turn depends on it.
+/// The properties of a job that matter for scheduling.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seat {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Its title.
+    /// The title of its task.
     pub title: String,
-    /// What must be verified first: of each of these groups of jobs, one.
+    /// Groups of jobs that it needs. One job of each group must be verified first.
     pub needs: Vec<Vec<usize>>,
-    /// The race that it is in: the first of these jobs that is verified ends the others.
+    /// The race that it belongs to. The first verified job of a race ends the others.
     pub race: Option<usize>,
-    /// What it may cost by itself, or all of its race together, in millionths of a US dollar.
+    /// The money limit of the job, or of its whole race together, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
 }
 
-/// What is known of a job when a course begins.
+/// The state of a job before the course begins.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Before {
-    /// Nobody has worked on it.
+    /// No process has worked on it.
     Nothing,
-    /// It is to be done, and runs of earlier processes have cost so much for it, in millionths of a US dollar.
+    /// It must be done. Its runs in earlier processes have cost this much, in millionths of a US
+    /// dollar.
     Paid(u64),
-    /// It is over.
+    /// It has ended.
     Over(Box<Outcome>),
 }
 
-/// What is to be done now.
+/// A step to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A run begins, for the so-manieth time, and may cost no more than this.
+    /// Start a run, which is try number `tries` and may cost at most `usd_micros`.
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
     Start { job: usize, tries: u32, usd_micros: Option<u64> },
-    /// A run is to be stopped.
+    /// Stop a run.
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
     Cancel { job: usize },
-    /// A job is over, without a run.
+    /// Record that a job ended without a run.
     Over(usize, Outcome),
-    /// A job is tried once more, after a pause.
+    /// Announce another try of a job after a pause.
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
     Again { job: usize, tries: u32, after: Duration, outcome: Outcome },
 }
 
-/// All jobs and where each stands.
+/// All jobs of a batch and their states.
 #[derive(Debug)]
 pub struct Course {
     bounds: Bounds,
     seats: Vec<Seat>,
     states: Vec<State>,
     purses: Purses,
-    /// What to say of the jobs that are still to begin, when none does any more.
+    /// The reason for jobs not to begin, once no further job may begin.
     closed: Option<NotRun>,
     steps: Vec<Step>,
 }
@@ -90,7 +93,8 @@ enum State {
 }
 
 impl Course {
-    /// Of these jobs. Those that were over before stay as they are, and what any of them has cost is spent.
+    /// Creates a course. Jobs that ended earlier keep their outcomes, and all earlier costs count
+    /// as spent.
     pub fn new(bounds: Bounds, seats: Vec<Seat>, mut before: impl FnMut(usize) -> Before) -> Self {
         let mut purses = Purses::new(bounds.usd_micros, &seats);
         let mut state = |job: usize| {
@@ -108,9 +112,9 @@ impl Course {
         course
     }
 
-    /// What is to be done at this time.
+    /// Returns the steps to carry out at this time.
     pub fn next(&mut self, now: Moment) -> Vec<Step> {
-        // Whatever ends here may be what another one waits for.
+        // A job that ends here can allow or exclude another one, so repeat until nothing changes.
         loop {
             let before = self.steps.len();
             self.leave_out();
@@ -121,7 +125,7 @@ impl Course {
         }
     }
 
-    /// When there is something to do, if nothing ends before.
+    /// Returns the time of the next step if no run ends before.
     pub fn due(&self, now: Moment) -> Option<Moment> {
         let waits = |state: &State| match state {
             State::Waiting { not_before, .. } => Some(*not_before).filter(|moment| *moment > now),
@@ -130,7 +134,8 @@ impl Course {
         if self.closed.is_some() { None } else { self.states.iter().filter_map(waits).min() }
     }
 
-    /// A run of this job has ended. `outcome` tells of this run alone, and of what it has cost since it was begun or taken up.
+    /// Records the end of a run. `outcome` describes this run alone, with its cost since it was
+    /// started or resumed.
     pub fn ended(&mut self, job: usize, outcome: Outcome, now: Moment) {
         let Some(State::Running { tries, aside, cost, is_stopped }) = self.states.get(job) else { return };
         let (tries, aside, cost, is_stopped) = (*tries, *aside, cost.saturating_add(outcome.usd_micros), *is_stopped);
@@ -151,32 +156,32 @@ impl Course {
         self.heed(job);
     }
 
-    /// Somebody wants all of it to stop: the runs under way are stopped elsewhere, and no other begins.
+    /// Stops the batch: no further job begins. The caller stops the running jobs.
     pub fn stop(&mut self, cause: StopCause) {
         self.closed = Some(NotRun::Stopped(cause));
     }
 
-    /// Whether anything is left that could begin.
+    /// Returns true if a job could still begin.
     pub fn has_work(mut self) -> bool {
         self.next(Moment(u64::MAX)).iter().any(|step| matches!(step, Step::Start { .. }))
     }
 
-    /// Whether every job is over.
+    /// Returns true if every job has ended.
     pub fn is_over(&self) -> bool {
         self.states.iter().all(|state| matches!(state, State::Over(_)))
     }
 
-    /// What each job came to that is over, in their order.
+    /// Returns the outcomes of the ended jobs, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         self.states.iter().filter_map(|state| if let State::Over(outcome) = state { Some(&**outcome) } else { None })
     }
 
-    /// What a job came to, if it is over.
+    /// Returns the outcome of a job, or `None` if it has not ended.
     pub fn outcome(&self, job: usize) -> Option<&Outcome> {
         self.states.get(job).and_then(|state| if let State::Over(outcome) = state { Some(&**outcome) } else { None })
     }
 
-    /// How many jobs wait, run and are over.
+    /// Returns the number of waiting, running and ended jobs.
     pub fn counts(&self) -> (usize, usize, usize) {
         let is = |wanted: fn(&State) -> bool| self.states.iter().filter(|state| wanted(state)).count();
         (
@@ -186,7 +191,7 @@ impl Course {
         )
     }
 
-    /// What follows from the end of a job for others.
+    /// Applies the consequences of an ended job for other jobs.
     fn heed(&mut self, job: usize) {
         let State::Over(outcome) = &self.states[job] else { return };
         if outcome.is_verified() && !outcome.beaten {
@@ -205,7 +210,8 @@ impl Course {
         }
     }
 
-    /// A candidate that fails has failed nothing while another one of its race may still win, or has won.
+    /// Returns true if the job and all of its race ended without a verified one. Until then, the
+    /// failure of a candidate does not count.
     fn has_failed(&self, job: usize) -> bool {
         (0..self.seats.len()).filter(|other| self.is_same_race(job, *other)).all(|other| match &self.states[other] {
             State::Over(outcome) => !outcome.is_verified(),
@@ -228,7 +234,7 @@ impl Course {
         }
     }
 
-    /// A job that no run is begun for any more.
+    /// Ends a waiting job without a run.
     fn leave(&mut self, job: usize, why: NotRun) {
         let State::Waiting { tries, cost, .. } = self.states[job] else { return };
         let Seat { name, title, .. } = &self.seats[job];
@@ -238,7 +244,7 @@ impl Course {
         self.steps.push(Step::Over(job, outcome));
     }
 
-    /// Jobs that can't begin any more.
+    /// Ends the waiting jobs that can no longer begin.
     fn leave_out(&mut self) {
         for job in 0..self.seats.len() {
             if !matches!(self.states[job], State::Waiting { .. }) {
@@ -252,7 +258,7 @@ impl Course {
         }
     }
 
-    /// The jobs that are over and not verified, where one was needed.
+    /// Returns the unverified jobs that make it impossible for this job to begin.
     fn hopeless(&self, job: usize) -> Option<Vec<String>> {
         let is_lost = |group: &&Vec<usize>| {
             group.iter().all(|need| match &self.states[*need] {
@@ -283,19 +289,19 @@ impl Course {
                     self.steps.push(Step::Start { job, tries: tries + 1, usd_micros: aside });
                     (free, left) = (free - 1, left.saturating_sub(1));
                 }
-                // What is set aside for those under way may come back.
+                // Money reserved for running jobs may be released.
                 None if self.may_come_back(job) => {}
                 None => self.leave(job, NotRun::Money),
             }
         }
     }
 
-    /// How many of a job's race, with itself, stand like this.
+    /// Returns the number of jobs of the same race, including this one, in a given state.
     fn rivals_that(&self, job: usize, is: fn(&State) -> bool) -> usize {
         (0..self.seats.len()).filter(|other| self.is_same_race(job, *other) && is(&self.states[*other])).count()
     }
 
-    /// Whether money that there is none of for a job is set aside for one that is under way.
+    /// Returns true if a running job may release money that this job needs.
     fn may_come_back(&self, job: usize) -> bool {
         let runs = |state: &State| matches!(state, State::Running { .. });
         if self.purses.is_race_dry(self.seats[job].race) {

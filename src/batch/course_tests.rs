@@ -1,4 +1,4 @@
-//! A course by scripts, and its laws by seeded simulation.
+//! Scripted tests of a course, and a seeded simulation of its rules.
 
 use super::*;
 use crate::batch::outcome::{Ran, Standing};
@@ -51,7 +51,7 @@ fn course(bounds: Bounds, seats: Vec<Seat>) -> Course {
     Course::new(bounds, seats, |_| Before::Nothing)
 }
 
-/// Steps in short: `+0` starts, `-0` cancels, `0:skipped` is over, `0 again`.
+/// Formats steps: `+0` starts, `-0` cancels, `0:skipped` ended, `0 again`.
 fn said(steps: &[Step]) -> Vec<String> {
     let one = |step: &Step| match step {
         Step::Start { job, usd_micros: None, .. } => format!("+{job}"),
@@ -88,7 +88,7 @@ fn what_needs_an_unverified_job_is_left_out_and_so_is_what_needs_that() {
     let now = Moment::default();
     assert_eq!(said(&course.next(now)), ["+0"]);
     course.ended(0, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&course.next(now)), ["1:it needs a, not verified", "2:it needs b, not verified", "+3"]);
+    assert_eq!(said(&course.next(now)), ["1:needed but not verified: a", "2:needed but not verified: b", "+3"]);
     let standings: Vec<Standing> = course.outcomes().map(Outcome::standing).collect();
     assert_eq!(standings, [Standing::Failed, Standing::Skipped, Standing::Skipped]);
 }
@@ -100,7 +100,7 @@ fn the_first_failure_ends_a_batch_that_fails_fast() {
     let now = Moment::default();
     assert_eq!(said(&course.next(now)), ["+0", "+1"]);
     course.ended(1, ran(Reason::GateFailed, 0), now);
-    assert_eq!(said(&course.next(now)), ["-0", "2:another one was not verified before"]);
+    assert_eq!(said(&course.next(now)), ["-0", "2:fail-fast: another job was not verified"]);
     course.ended(0, ran(Reason::Cancelled, 0), now);
     assert!(course.next(now).is_empty() && course.is_over());
 }
@@ -139,8 +139,9 @@ fn a_job_that_no_money_is_left_for_is_not_begun() {
     let mut course = Course::new(spent.clone(), vec![seat("a", &[]), seat("b", &[])], |job| {
         over((job == 0).then(|| ran(Reason::Verified, 100)))
     });
-    assert_eq!(said(&course.next(now)), ["1:the batch's money is spent"]);
-    // What earlier lives of a run have cost is spent, and told of; of its end only what came to it since.
+    assert_eq!(said(&course.next(now)), ["1:the batch has reached its money limit"]);
+    // The cost of earlier processes counts as spent and is reported. The outcome of the run has
+    // only its cost since the resume.
     let mut course = Course::new(spent, vec![seat("a", &[])], |_| Before::Paid(60));
     assert_eq!(said(&course.next(now)), ["+0/40"]);
     course.ended(0, ran(Reason::Verified, 30), now);
@@ -178,7 +179,7 @@ fn of_two_candidates_that_are_verified_the_first_one_has_won() {
     course.ended(0, ran(Reason::Verified, 33), now);
     let beaten: Vec<bool> = course.outcomes().map(|outcome| outcome.beaten).collect();
     assert_eq!(beaten[..2], [true, false]);
-    // Who goes on with it later sees it the same way.
+    // A resumed batch sees the same winner.
     let before: Vec<Outcome> = course.outcomes().cloned().collect();
     let again =
         Course::new(Bounds::default(), vec![candidate("a"), candidate("b")], |job| over(before.get(job).cloned()));
@@ -191,13 +192,13 @@ fn a_stop_begins_nothing_more_and_what_runs_is_waited_for() {
     let now = Moment::default();
     course.next(now);
     course.stop(StopCause::Interrupt);
-    assert_eq!(said(&course.next(now)), ["1:the batch was stopped before"]);
+    assert_eq!(said(&course.next(now)), ["1:the batch stopped before this job began"]);
     assert!(!course.is_over());
     course.ended(0, ran(Reason::ProviderFailed, 0), now);
     assert!(course.next(now).is_empty() && course.is_over(), "and nothing is tried again");
 }
 
-/// A sequence of numbers that a seed gives.
+/// A pseudo-random sequence.
 struct Dice(u64);
 
 impl Dice {
@@ -207,8 +208,9 @@ impl Dice {
     }
 }
 
-/// Whatever happens: every job ends once, no more run at once than may, nothing begins before what it needs is verified, and no more
-/// money is given out than there is.
+/// Checks the rules in random batches. Every job ends once, no more jobs run in parallel than
+/// allowed, and no job begins before its needs are verified. No more money is given out than there
+/// is.
 #[test]
 fn whatever_happens_the_laws_of_a_batch_hold() {
     for seed in 0..400 {

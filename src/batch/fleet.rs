@@ -1,5 +1,5 @@
-//! The loop over the runs of a batch: all of them are driven by one thread, side by side. It does what the course says and tells what
-//! happens; which job has its turn is not decided here.
+//! Event loop over the runs of a batch. One thread drives all runs. The loop carries out the steps
+//! of the course and reports what happens; it does not choose the next job.
 
 use super::course::{Course, Step};
 use super::outcome::{End, NotRun, Outcome, Ran};
@@ -22,83 +22,83 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the end of a run that was stopped waits for who is told of it.
+/// The time that the end of a stopped run waits for slow readers of its events.
 const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
-/// What a job is made of when its turn comes: before that it takes no more than its name.
+/// A job that is ready to run. It is built only when its turn comes, to save memory.
 #[derive(Debug)]
 pub struct Errand {
-    /// What is to be done.
+    /// The task.
     pub task: Task,
-    /// With what.
+    /// The settings of the agent.
     pub settings: Settings,
-    /// As which run.
+    /// The run to use.
     pub run: As,
-    /// What of that run's cost the course knows of from before, in millionths of a US dollar.
+    /// The cost of that run that the course already counts, in millionths of a US dollar.
     pub paid: u64,
 }
 
-/// As which run a job is done.
+/// The run in which a job is done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum As {
-    /// As a new one, of this key where it has one.
+    /// A new run, with this key if it has one.
     New(Option<String>),
-    /// As one that was interrupted: it goes on, and may cost what the task may.
+    /// An interrupted run, which is resumed within the budget of the task.
     Resumed(RunId),
-    /// As one that is over, of which only nobody has heard: this is what it came to.
+    /// A run that has ended, but whose result was not recorded.
     Over(Box<TaskResult>),
 }
 
-/// A job that cannot be begun.
+/// A job that cannot begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The reason whose exit code says it.
+    /// The reason, which determines the exit code.
     pub reason: Reason,
-    /// Why, in one line.
+    /// The explanation, in one line.
     pub message: String,
 }
 
-/// Where jobs come from, and where it is kept what they came to.
+/// Supplies the jobs of a batch and stores their outcomes.
 pub trait Source {
-    /// A job whose turn has come: its run may cost no more than this.
+    /// Prepares a job to run. Its run may cost at most `usd_micros`.
     ///
     /// # Errors
-    /// When it cannot be begun; the others go on.
+    /// When the job cannot begin. The other jobs continue.
     fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> impl Future<Output = Result<Errand, Refusal>>;
 
-    /// A job is over, and is not begun again.
+    /// Stores the outcome of a job that has ended and will not run again.
     ///
     /// # Errors
-    /// When that cannot be kept: the batch ends there.
+    /// When the outcome cannot be stored. This ends the batch.
     fn over(&self, job: usize, outcome: &Outcome) -> impl Future<Output = Result<(), Refusal>>;
 
-    /// What goes on beside the runs, for as long as there are any; it ends only where they must end too.
+    /// Runs in parallel with the runs of the batch. It returns only if the batch must end.
     fn beside(&self) -> impl Future<Output = Refusal> {
         std::future::pending()
     }
 }
 
-/// What is told of a batch while it runs.
+/// A report from a running batch.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub enum News<'n> {
     /// A run begins for a job.
     Started { job: usize, tries: u32 },
-    /// Something happened in a run. Told by another thread, in the run's order.
+    /// An event of a run. Another thread reports these, in the order of the run.
     Record { job: usize, record: &'n EventRecord },
-    /// A job is tried once more, after a pause: this is what the run came to.
+    /// A job will be tried again after a pause. `outcome` is the result of its last run.
     Again { job: usize, tries: u32, after: Duration, outcome: &'n Outcome },
-    /// A job is over; of one with a run there is the whole result.
+    /// A job ended. `result` is the full result, if there was a run.
     Over { job: usize, outcome: &'n Outcome, result: Option<&'n TaskResult> },
 }
 
-/// Who is told.
+/// A receiver of the reports of a batch.
 #[derive(Clone)]
 pub struct Tell(Arc<dyn Fn(News<'_>) + Send + Sync>);
 
 impl Tell {
-    /// Has `hear` told of everything.
+    /// Creates a receiver that calls `hear` for every report.
     pub fn new(hear: impl Fn(News<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
@@ -114,36 +114,36 @@ impl fmt::Debug for Tell {
     }
 }
 
-/// What a run came to.
+/// A job whose run ended or could not begin.
 struct Done {
     job: usize,
     end: End,
     result: Option<TaskResult>,
-    /// What of its cost was known before.
+    /// The part of its cost that was already counted.
     paid: u64,
 }
 
-/// The runs under way.
+/// The running jobs of a batch.
 struct Fleet<'f, S> {
     source: &'f S,
     tell: &'f Tell,
     stop: &'f Stop,
     running: FuturesUnordered<LocalBoxFuture<'f, Done>>,
-    /// Those that have ended while something else was waited for.
+    /// Runs that ended while the loop waited for something else.
     ended: VecDeque<Done>,
-    /// What stops each of them.
+    /// The stop handle of each running job.
     stops: BTreeMap<usize, Stop>,
-    /// What goes on beside them, while it does.
+    /// The parallel work of the source, until it ends.
     beside: Option<LocalBoxFuture<'f, Refusal>>,
-    /// What ends the batch.
+    /// The reason to end the batch.
     broken: Option<Refusal>,
 }
 
-/// Runs all jobs of a course to their ends; what they came to is in the course. The stop ends all that run, each within two seconds, and no
-/// other begins.
+/// Runs all jobs of a course to their ends; their outcomes are in the course. `stop` ends every
+/// running job within two seconds and prevents further ones.
 ///
 /// # Errors
-/// When it cannot be kept what a job came to: nothing runs any more when this returns.
+/// When the source cannot store an outcome, or its parallel work ends. All runs have ended by then.
 pub async fn run<S: Source>(
     course: &mut Course,
     names: &[(String, String)],
@@ -214,7 +214,7 @@ impl<'f, S: Source> Fleet<'f, S> {
         self.running.is_empty() && self.ended.is_empty()
     }
 
-    /// The next run that ends; nothing where something else has happened.
+    /// Returns the next run that ends, or `None` if something else happened.
     async fn next(&mut self) -> Option<Done> {
         if self.ended.is_empty() {
             self.go_on().await;
@@ -222,7 +222,7 @@ impl<'f, S: Source> Fleet<'f, S> {
         self.ended.pop_front()
     }
 
-    /// Has all of them go on until one ends, or what is beside them does.
+    /// Drives all runs until one ends, or the parallel work of the source ends.
     async fn go_on(&mut self) {
         let Self { running, ended, beside, broken, stop, .. } = self;
         let refused = async {
@@ -243,7 +243,7 @@ impl<'f, S: Source> Fleet<'f, S> {
         }
     }
 
-    /// Waits for something while all of them go on: they may hold what it waits for.
+    /// Waits for `work` while driving all runs, since a run may hold what `work` waits for.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -289,7 +289,7 @@ impl<'f, S: Source> Fleet<'f, S> {
         }
     }
 
-    /// First kept, then told.
+    /// Stores an outcome, then reports it.
     async fn over(&mut self, job: usize, outcome: &Outcome, result: Option<&TaskResult>) {
         let source = self.source;
         if let Err(refusal) = self.during(source.over(job, outcome)).await {
@@ -303,7 +303,7 @@ fn refused(job: usize, Refusal { reason, message }: Refusal) -> Done {
     Done { job, end: End::NotRun(NotRun::Refused { reason, message }), result: None, paid: 0 }
 }
 
-/// Has an agent do a job, to its end.
+/// Runs an agent on a job until it ends.
 async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
     let Errand { task, settings, run, paid } = errand;
     let mut agent = Agent::new(settings).with_stop(stop.clone()).with_bound(task.budget.usd_micros);
@@ -317,7 +317,7 @@ async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
             As::Resumed(run) => agent.resume_or_end(&run).await,
             As::Over(result) => return Ok(*result),
         };
-        // What is told of its end comes behind all that it has told itself, however slow the reader is.
+        // All events of the run are reported before its end, even to a slow reader.
         tokio::select! {
             () = agent.settle(Duration::MAX) => {}
             () = in_haste(&stop) => {}

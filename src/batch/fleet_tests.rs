@@ -1,11 +1,11 @@
-//! The loop, where what it waits for holds up what it drives.
+//! Test that runs continue while the source stores an outcome.
 
 use super::*;
 use crate::batch::course::{Before, Bounds, Seat};
 use crate::test_support::PATIENCE;
 use tokio::sync::Mutex;
 
-/// Of two jobs the second one waits its turn at a door that is closed while the first one is kept.
+/// A source with one lock, which both `errand` and `over` need.
 #[derive(Default)]
 struct OneDoor {
     door: Mutex<()>,

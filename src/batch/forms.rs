@@ -1,4 +1,5 @@
-//! What a batch came to, in the forms that others read: JUnit with a test for each job, and a page in Markdown. Pure.
+//! Result of a batch in formats for other programs: JUnit with a test for each job, a page in
+//! Markdown, and step outputs. Pure.
 
 use super::outcome::Standing;
 use super::summary::{JobSummary, Summary};
@@ -9,20 +10,20 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::io;
 
-/// The most rows of the page's table: a job's summary on GitHub may have 1 MiB.
+/// The most rows in the table of the page. A job summary on GitHub is limited to 1 MiB.
 const ROWS: usize = 500;
-/// What is said of a batch of which no job began.
+/// The title for a batch in which no job began.
 const UNBEGUN: &str = "the batch did not begin";
 
 type Xml = Writer<Vec<u8>>;
 
-/// A JUnit document.
+/// Returns a JUnit document.
 pub(crate) fn junit(summary: &Summary) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     let _memory_takes_all = write(&mut xml, summary);
     let mut bytes = xml.into_inner();
     bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+    String::from_utf8(bytes).unwrap_or_default() // it is built from text
 }
 
 fn write(xml: &mut Xml, summary: &Summary) -> io::Result<()> {
@@ -47,13 +48,14 @@ fn write(xml: &mut Xml, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// A JUnit document of one that could not begin: a test that says why, so that nobody takes an empty one for a success.
+/// Returns a JUnit document for a batch that could not begin. It contains one test with the reason,
+/// since an empty document would look like a success.
 pub(crate) fn unbegun_junit(batch: &str, why: &str) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     let _memory_takes_all = write_unbegun(&mut xml, &name(batch), &name(&format!("{UNBEGUN}: {why}")));
     let mut bytes = xml.into_inner();
     bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+    String::from_utf8(bytes).unwrap_or_default() // it is built from text
 }
 
 fn write_unbegun(xml: &mut Xml, batch: &str, message: &str) -> io::Result<()> {
@@ -81,13 +83,13 @@ fn write_unbegun(xml: &mut Xml, batch: &str, message: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The page of one that could not begin.
+/// Returns the page for a batch that could not begin.
 pub(crate) fn unbegun_page(batch: &str, why: &str) -> String {
     let lines: Vec<String> = why.lines().map(code).collect();
     format!("# ✗ {UNBEGUN}\n\n{}\n\n{}\n", code(batch), lines.join("\\\n"))
 }
 
-/// The outputs of one that could not begin.
+/// Returns the step outputs for a batch that could not begin.
 pub(crate) fn unbegun_outputs(exit_code: u8) -> String {
     format!("verified=false\nexit-code={exit_code}\nbatch=\njobs=0\nverified-jobs=0\nunverified-jobs=0\n")
 }
@@ -120,7 +122,7 @@ fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
     Ok(())
 }
 
-/// The element that says what befell a job; none for one that is verified.
+/// Returns the JUnit element for the outcome of a job; `None` for a verified job.
 fn element(job: &JobSummary) -> Option<&'static str> {
     match job.standing {
         Standing::Verified => None,
@@ -131,7 +133,8 @@ fn element(job: &JobSummary) -> Option<&'static str> {
     }
 }
 
-/// A page: how it ended, and a row for each job; of many those that are not verified.
+/// Returns a page with the overall result and a row for each job. A very large batch lists only the
+/// jobs with a remark.
 pub(crate) fn page(summary: &Summary) -> String {
     let mark = if summary.verified { "✓" } else { "✗" };
     let mut text = format!("# {mark} {}\n\n", summary.counts.words());
@@ -169,7 +172,7 @@ pub(crate) fn page(summary: &Summary) -> String {
     text
 }
 
-/// The outputs of a step of a job, each a line `name=value`.
+/// Returns the step outputs for a workflow, one `name=value` a line.
 pub(crate) fn outputs(summary: &Summary) -> String {
     let Summary { batch, verified, exit_code, counts, .. } = summary;
     let failed = counts.jobs - counts.verified;

@@ -1,5 +1,6 @@
-//! What is kept of a batch in a queue, so that another process can go on with it: which jobs somebody works on, and what those came to that
-//! are over. What stays of them is said in [`super::Standing::stays`]; everything else is done again by whoever goes on.
+//! State of a batch in a queue, so that another process can resume it: the jobs in progress and the
+//! outcomes of ended jobs. [`super::Standing::stays`] says which outcomes are final; a resume
+//! repeats all other jobs.
 
 use super::outcome::Outcome;
 use crate::causes::chain;
@@ -15,37 +16,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as Turnstile;
 
-/// How long a job stays with a process that says nothing more: so long waits who goes on after a crash, at most.
+/// The term of a lease that is not renewed. After a crash, the next process waits at most this
+/// long.
 const TERM: Duration = Duration::from_secs(10);
-/// How often the leases are renewed.
+/// The interval at which the leases are renewed.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long results are kept.
+/// The time for which results are kept.
 const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Signs of a worker's name that make the name of its batch one of its own.
+/// Characters of the worker's name that make the name of its batch unique.
 const TAIL: usize = 12;
-/// Bytes of the longest name of a batch.
+/// The longest name of a batch, in bytes.
 const LONGEST_NAME: usize = 64;
-/// Where the jobs of batches wait.
+/// The pool of batch jobs in the queue.
 const POOL: &str = "batch";
 
-/// Why something cannot be kept, or a batch not be gone on with.
+/// An error of the ledger: it cannot be read or written, or the batch cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum LedgerFault {
-    /// The queue says no.
+    /// The queue failed.
     #[error("{}", chain(.0))]
     Queue(QueueFault),
-    /// Which batch is the newest cannot be read or written.
+    /// The record of the newest batch cannot be read or written.
     #[error(transparent)]
     Newest(#[from] StoreError),
-    /// A name that no queue takes.
+    /// The queue does not accept a name.
     #[error(transparent)]
     Name(#[from] NameFault),
-    /// Another process works on it.
-    #[error("another process works on `{job}`")]
+    /// Another process works on this job.
+    #[error("another process is working on `{job}`")]
     Held { job: String },
-    /// There is no batch like this.
-    #[error("there is no batch of these tasks to go on with")]
+    /// There is no batch of these tasks.
+    #[error("no unfinished batch of these tasks to resume")]
     None,
 }
 
@@ -55,16 +57,16 @@ impl From<QueueFault> for LedgerFault {
     }
 }
 
-/// Which batch is meant.
+/// The batch to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// One that begins.
+    /// A new batch.
     New,
-    /// The newest one.
+    /// The newest batch.
     Newest,
 }
 
-/// One batch in a queue.
+/// The ledger of one batch in a queue.
 #[derive(Debug)]
 pub struct Ledger<Q> {
     queue: Q,
@@ -72,18 +74,20 @@ pub struct Ledger<Q> {
     jobs: Vec<(String, JobId)>,
     worker: Worker,
     pool: PoolName,
-    /// The jobs that this process works on, or is going to.
+    /// Leases on jobs that this process works on or is about to work on.
     leases: Mutex<BTreeMap<JobId, Lease>>,
-    /// Who claims has to have what was submitted just before.
+    /// Serialises claims, so that a claim gets the job submitted just before.
     claiming: Turnstile<()>,
 }
 
 impl<Q: Queue> Ledger<Q> {
-    /// The ledger of a batch: `identity` is the same for the same batch, and so are those of its jobs, which go by their names. In `folder` it is
-    /// kept which one is the newest. No other process has the name `worker`.
+    /// Opens the ledger of a batch. `identity` is equal for equal batches. `jobs` pairs each job's
+    /// name with its identity, by which a resume finds it again. `folder` records the newest batch.
+    /// `worker` is unique to this process.
     ///
     /// # Errors
-    /// When the queue cannot be read, or there is no batch where one is wanted.
+    /// When the queue or the record of the newest batch cannot be used, or there is no batch to
+    /// resume.
     pub async fn open(
         queue: Q,
         folder: &Path,
@@ -120,12 +124,12 @@ impl<Q: Queue> Ledger<Q> {
         Ok(Self { queue, batch, jobs, worker, pool, leases, claiming: Turnstile::default() })
     }
 
-    /// The batch's name.
+    /// Returns the name of the batch.
     pub fn batch(&self) -> &str {
         self.batch.as_str()
     }
 
-    /// What jobs came to that are over, by their numbers.
+    /// Returns the stored outcomes by job number.
     ///
     /// # Errors
     /// When the queue cannot be read.
@@ -139,7 +143,8 @@ impl<Q: Queue> Ledger<Q> {
         Ok(rows.iter().filter_map(kept).collect())
     }
 
-    /// Makes a job this process's. One that a process has that died is there when its lease is over.
+    /// Claims a job for this process. A job of a process that died becomes available when its lease
+    /// expires.
     ///
     /// # Errors
     /// When another process has it, or the queue cannot be written.
@@ -164,10 +169,11 @@ impl<Q: Queue> Ledger<Q> {
         Ok(())
     }
 
-    /// Keeps what a job came to, where that stays. The lease is given back of one that is to be done again.
+    /// Stores the outcome of a job if it is final; otherwise releases the lease, so that the job
+    /// can be repeated.
     ///
     /// # Errors
-    /// When the queue cannot be written.
+    /// When another process took the job, or the queue cannot be written.
     pub async fn keep(&self, job: usize, outcome: &Outcome) -> Result<(), LedgerFault> {
         let Some((name, id)) = self.jobs.get(job) else { return Ok(()) };
         let Some(mut lease) = self.leases().remove(id) else { return Ok(()) };
@@ -191,7 +197,7 @@ impl<Q: Queue> Ledger<Q> {
         }
     }
 
-    /// Renews the leases, for as long as nobody else has one of these jobs.
+    /// Renews the leases until that fails, and returns the error.
     pub async fn renew(&self) -> LedgerFault {
         loop {
             tokio::time::sleep(BEAT).await;
@@ -208,21 +214,22 @@ impl<Q: Queue> Ledger<Q> {
     async fn renew_one(&self, lease: Lease) -> Result<(), LedgerFault> {
         match self.queue.renew(&lease).await? {
             Renewed::Kept | Renewed::Cancelled => return Ok(()),
-            Renewed::Lost if !self.leases().contains_key(&lease.job) => return Ok(()), // it is over
+            Renewed::Lost if !self.leases().contains_key(&lease.job) => return Ok(()), // the job has ended
             Renewed::Lost => {}
         }
-        // This machine slept, or its disk did: the job is there again, unless somebody else has begun with it.
+        // The lease expired, for example while the machine slept. Claim the job again, unless
+        // another process has.
         let again = self.reclaimed(&lease).await?;
         let mut leases = self.leases();
         match again {
             Some(again) => drop(leases.insert(lease.job, again)),
-            None if !leases.contains_key(&lease.job) => {} // it is over by now
+            None if !leases.contains_key(&lease.job) => {} // the job has ended by now
             None => return Err(LedgerFault::Held { job: lease.payload }),
         }
         Ok(())
     }
 
-    /// A lease on a job that had been this process's. Who claimed another one meanwhile may have got it too.
+    /// Claims a lost job again. A parallel claim of another job may already have received it.
     async fn reclaimed(&self, lost: &Lease) -> Result<Option<Lease>, LedgerFault> {
         let _alone = self.claiming.lock().await;
         loop {
@@ -242,7 +249,7 @@ impl<Q: Queue> Ledger<Q> {
     }
 }
 
-/// A digest as a name.
+/// Shortens a digest of the text to a name.
 fn short(text: &str) -> String {
     let mut digest = sha256(text.as_bytes());
     digest.truncate(24);

@@ -1,4 +1,4 @@
-//! Many runs as one piece of work: a set of jobs, each with what it needs, run side by side within bounds, and what they came to.
+//! Batches: a set of jobs with dependencies, run in parallel within bounds, and their outcomes.
 //!
 //! ```text
 //! plan    tasks × values × repositories → jobs with names and needs    decides

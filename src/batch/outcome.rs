@@ -1,4 +1,5 @@
-//! What became of each job of a batch: plain data, kept so that nothing that is over is done twice.
+//! Outcomes of the jobs of a batch. They are plain data and are stored, so that a resume does not
+//! repeat ended jobs.
 
 use crate::id::{RunId, TreeId};
 use crate::report::{is_by_exit_codes_alone, proof_of};
@@ -6,85 +7,87 @@ use crate::run::{TaskResult, Workplace, WorkplaceState};
 use crate::verdict::{HeldBack, Reason, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 
-/// Characters that are kept of what a model said last.
+/// Characters kept of the model's last text.
 const SUMMARY: usize = 4000;
-/// Paths that are kept of those that were changed.
+/// The most changed paths that are kept.
 const FILES: usize = 200;
 
-/// A job that is over.
+/// A job that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// The job's name, which no other of its batch has.
+    /// The name of the job, unique in its batch.
     pub job: String,
     /// The title of its task.
     pub title: String,
-    /// How often a run was begun for it.
+    /// The number of runs started for it.
     pub tries: u32,
-    /// What its runs have cost in all, in millionths of a US dollar, as far as that is known.
+    /// The known cost of all its runs, in millionths of a US dollar.
     pub usd_micros: u64,
-    /// Whether another candidate of its race was verified: what became of this one is told, and counts for nothing.
+    /// True if another candidate of its race won. The outcome is shown, but does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beaten: bool,
-    /// How it ended.
+    /// The end of the job.
     pub end: End,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// With a run that ended.
     Ran(Box<Ran>),
-    /// Without any.
+    /// Without a run.
     NotRun(NotRun),
 }
 
-/// What is kept of a run's result: the rest is in its report.
+/// The main data of a run's result. The report has the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Ran {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// Why it ended.
+    /// The reason why the run ended.
     pub reason: Reason,
-    /// The exit code that goes with it.
+    /// The exit code for this reason.
     pub exit_code: u8,
-    /// Whether the gate has passed, or was skipped on purpose.
+    /// True if the gate passed, or was skipped on purpose.
     pub verified: bool,
-    /// What became of the gate.
+    /// The result of the gate.
     pub verification: Verification,
-    /// Whether the gate passed by exit codes alone: no test was counted or named, and no canary was seen.
+    /// True if the gate passed by exit codes alone: no test was counted or named, and no canary was
+    /// seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exit_codes_alone: bool,
-    /// Whether somebody asked for it to stop.
+    /// True if the run ended because of a stop request.
     pub cancelled: bool,
-    /// One line on why it ended.
+    /// One line on why the run ended.
     pub message: String,
-    /// What the model said last.
+    /// The model's last text, shortened.
     pub summary: String,
     /// Attempts that reached the gate.
     pub attempts: u64,
     /// Model calls that completed.
     pub turns: u64,
-    /// Tokens that models read and wrote.
+    /// Input tokens.
     pub tokens_in: u64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     pub tokens_out: u64,
-    /// What it cost, in millionths of a US dollar; `None` where no price is known.
+    /// The cost, in millionths of a US dollar; `None` if no price is known.
     pub usd_micros: Option<u64>,
-    /// From start to end, in milliseconds.
+    /// Time from start to end, in milliseconds.
     pub duration_ms: u64,
-    /// Paths that differ from the base; where that is not known, those that file tools changed.
+    /// Paths that differ from the base. If the difference is unknown, paths that file tools
+    /// changed.
     pub files_changed: Vec<String>,
-    /// The tree that the gate has passed.
+    /// The tree that passed the gate.
     pub tree: Option<TreeId>,
-    /// The commit that it became.
+    /// The commit of that tree.
     pub commit: Option<String>,
-    /// The full name of the branch that this is on.
+    /// The full name of the commit's branch.
     pub branch: Option<String>,
-    /// The worktree that it had for itself, and what is left of that.
+    /// The run's own worktree, and its state at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Workplace>,
     /// Changes of protected paths that did not become part of the work.
@@ -93,58 +96,58 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What is left of its worktree, where that is there still.
+    /// Returns the worktree if it still exists.
     pub fn left(&self) -> Option<&Workplace> {
         let stays = |worktree: &&Workplace| matches!(worktree.state, WorkplaceState::Kept | WorkplaceState::Unclear);
         self.worktree.as_ref().filter(stays)
     }
 }
 
-/// Why no run ended for a job.
+/// The reason why a job ended without a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NotRun {
-    /// These jobs were not verified, and it needs them.
+    /// It needs these jobs, and they were not verified.
     Need(Vec<String>),
-    /// The batch's money is spent.
+    /// The money limit of the batch or of the race was reached.
     Money,
-    /// Another one was not verified, and the first of these ends the batch.
+    /// Another job was not verified, and the batch ends at the first of these.
     FailFast,
     /// Another candidate was verified first.
     Lost,
-    /// Somebody asked for the batch to stop.
+    /// The batch was stopped.
     Stopped(StopCause),
-    /// It could not be begun.
+    /// The job could not begin.
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
     Refused { reason: Reason, message: String },
 }
 
-/// How a job ended, in one word.
+/// The result of a job in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// The gate has passed, or was skipped on purpose.
+    /// The gate passed, or was skipped on purpose.
     Verified,
-    /// The gate has said no, or a limit was reached: what was tried did not succeed.
+    /// The gate failed, or a limit was reached: the attempt did not succeed.
     Failed,
-    /// It could not be said whether it succeeds, or what succeeded not be delivered.
+    /// The work could not be judged, or verified work could not be delivered.
     Errored,
-    /// It was cut off.
+    /// The run was stopped.
     Cancelled,
-    /// What it needs was not verified.
+    /// A job that it needs was not verified.
     Skipped,
-    /// It was not begun.
+    /// The job did not begin.
     NotStarted,
 }
 
 impl Standing {
-    /// Every one, in the order of a summary.
+    /// All values, in the order of a summary.
     pub const ALL: [Self; 6] =
         [Self::Verified, Self::Failed, Self::Errored, Self::Cancelled, Self::Skipped, Self::NotStarted];
 
-    /// Its word, as people read it.
+    /// Returns the word for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -156,7 +159,8 @@ impl Standing {
         }
     }
 
-    /// Whether who goes on with a batch has such a job behind them; any other is done again. A verdict and a limit are results.
+    /// Returns true if a resume keeps this outcome. Verdicts and reached limits are final; all
+    /// other jobs are repeated.
     pub fn stays(self) -> bool {
         match self {
             Self::Verified | Self::Failed => true,
@@ -166,12 +170,12 @@ impl Standing {
 }
 
 impl Outcome {
-    /// Whether the gate has passed, or was skipped on purpose.
+    /// Returns true if the gate passed, or was skipped on purpose.
     pub fn is_verified(&self) -> bool {
         self.standing() == Standing::Verified
     }
 
-    /// How it ended, in one word.
+    /// Returns how the job ended, in one word.
     pub fn standing(&self) -> Standing {
         match &self.end {
             End::Ran(ran) => ran.standing(),
@@ -181,7 +185,8 @@ impl Outcome {
         }
     }
 
-    /// The exit code that a run of its own would have had. A job that was left out has none of its own: what it was left out for has one.
+    /// Returns the exit code of the job, as for a single run. It is 0 for a job that was left out
+    /// because of another job, since that job has its own code.
     pub fn exit_code(&self) -> u8 {
         match &self.end {
             _ if self.beaten => 0,
@@ -193,7 +198,8 @@ impl Outcome {
         }
     }
 
-    /// Whether the same may end otherwise when it is tried again: the work was not judged. What a gate has said is a result.
+    /// Returns true if a further try could end differently, because the work was not judged. A
+    /// verdict of the gate is final.
     pub fn is_worth_another_try(&self) -> bool {
         let reason = match &self.end {
             End::Ran(ran) => ran.reason,
@@ -205,12 +211,12 @@ impl Outcome {
         matches!(reason, Reason::ProviderFailed | Reason::EmptyResponse | Reason::IoError | Reason::Internal)
     }
 
-    /// Whether the gate passed by exit codes alone.
+    /// Returns true if the gate passed by exit codes alone.
     pub fn is_by_exit_codes_alone(&self) -> bool {
         matches!(&self.end, End::Ran(ran) if ran.exit_codes_alone)
     }
 
-    /// One line on how it ended, for people.
+    /// Describes in one line how the job ended.
     pub fn says(&self) -> String {
         match &self.end {
             End::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => {
@@ -218,18 +224,18 @@ impl Outcome {
             }
             End::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
             End::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
-            End::NotRun(NotRun::Need(jobs)) => format!("it needs {}, not verified", jobs.join(", ")),
-            End::NotRun(NotRun::Money) => "the batch's money is spent".into(),
-            End::NotRun(NotRun::FailFast) => "another one was not verified before".into(),
+            End::NotRun(NotRun::Need(jobs)) => format!("needed but not verified: {}", jobs.join(", ")),
+            End::NotRun(NotRun::Money) => "the batch has reached its money limit".into(),
+            End::NotRun(NotRun::FailFast) => "fail-fast: another job was not verified".into(),
             End::NotRun(NotRun::Lost) => "another candidate was verified first".into(),
-            End::NotRun(NotRun::Stopped(_)) => "the batch was stopped before".into(),
+            End::NotRun(NotRun::Stopped(_)) => "the batch stopped before this job began".into(),
             End::NotRun(NotRun::Refused { message, .. }) => message.clone(),
         }
     }
 }
 
 impl Ran {
-    /// What is kept of a result.
+    /// Extracts the main data of a result.
     pub fn of(result: &TaskResult) -> Self {
         let usage = &result.usage.total;
         Self {
@@ -257,7 +263,7 @@ impl Ran {
         }
     }
 
-    /// How it ended, in one word.
+    /// Returns how the run ended, in one word.
     pub fn standing(&self) -> Standing {
         match self.reason {
             Reason::Verified | Reason::Skipped => Standing::Verified,
@@ -292,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_a_resume_does_again_is_what_the_documentation_says() {
-        let page = include_str!("../../docs/batch.md");
+        let page = include_str!("../../docs/reference/batch.md");
         for standing in Standing::ALL {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", standing.word())));
             let last = row.and_then(|row| row.trim_end_matches(['|', ' ']).rsplit('|').next()).map(str::trim);

@@ -1,13 +1,13 @@
-//! The money of a batch. A run has a share of it set aside when it begins, and what it has not used is there again when it ends: so all of
-//! them together spend no more than there is. Pure.
+//! Money of a batch. A run reserves a share when it begins and releases the unused part when it
+//! ends. So the shares of all runs together never exceed the limit. Pure.
 
 use super::course::Seat;
 use std::collections::BTreeMap;
 
-/// What there is, and what of it is spoken for.
+/// A money limit, with the amounts spent and reserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Purse {
-    /// All of it, in millionths of a US dollar; `None`: there is no bound.
+    /// The limit, in millionths of a US dollar; `None` for no limit.
     limit: Option<u64>,
     spent: u64,
     aside: u64,
@@ -18,8 +18,8 @@ impl Purse {
         Self { limit, spent: 0, aside: 0 }
     }
 
-    /// Sets the share of one of so many runs aside that might begin now: as much as each of the others, and no more than its `own` bound.
-    /// Outside `None` says that nothing is left, inside that there is no bound.
+    /// Reserves the share of one of `of` runs that might begin now: an equal part, but at most its
+    /// `own` limit. Returns `None` if nothing is left, and `Some(None)` if there is no limit.
     pub(super) fn take(&mut self, of: usize, own: Option<u64>) -> Option<Option<u64>> {
         let Some(free) = self.free() else { return Some(own) };
         if free == 0 {
@@ -30,12 +30,12 @@ impl Purse {
         Some(Some(share))
     }
 
-    /// What is neither spent nor spoken for; `None`: there is no bound.
+    /// Returns the amount neither spent nor reserved; `None` for no limit.
     fn free(&self) -> Option<u64> {
         Some(self.limit?.saturating_sub(self.spent).saturating_sub(self.aside))
     }
 
-    /// A run has ended that had so much set aside.
+    /// Releases the reserve of a run that ended, and books its cost.
     pub(super) fn settle(&mut self, aside: u64, spent: u64) {
         if self.limit.is_some() {
             self.aside = self.aside.saturating_sub(aside);
@@ -43,13 +43,13 @@ impl Purse {
         self.spend(spent);
     }
 
-    /// So much was spent already.
+    /// Books an amount as spent.
     pub(super) fn spend(&mut self, spent: u64) {
         self.spent = self.spent.saturating_add(spent);
     }
 }
 
-/// The money of a batch, and in it that of each race, whose candidates have one task's money together.
+/// The money of a batch and of each race. The candidates of a race share the money of one task.
 #[derive(Debug)]
 pub(super) struct Purses {
     whole: Purse,
@@ -62,7 +62,8 @@ impl Purses {
         Self { whole: Purse::new(limit), races: races.collect() }
     }
 
-    /// Sets a share aside as [`Purse::take`] does; of a race's money one of so many rivals.
+    /// Reserves a share as [`Purse::take`] does. In a race, the job gets the share of one of
+    /// `rivals` candidates.
     pub(super) fn take(&mut self, seat: &Seat, of: usize, rivals: usize) -> Option<Option<u64>> {
         let Some(race) = seat.race.and_then(|race| self.races.get_mut(&race)) else {
             return self.whole.take(of, seat.usd_micros);
@@ -74,7 +75,7 @@ impl Purses {
         share
     }
 
-    /// A run has ended that had so much set aside.
+    /// Releases the reserve of a run that ended, and books its cost.
     pub(super) fn settle(&mut self, race: Option<usize>, aside: u64, spent: u64) {
         self.whole.settle(aside, spent);
         if let Some(race) = race.and_then(|race| self.races.get_mut(&race)) {
@@ -82,12 +83,12 @@ impl Purses {
         }
     }
 
-    /// So much was spent already.
+    /// Books an amount as spent.
     pub(super) fn spend(&mut self, race: Option<usize>, spent: u64) {
         self.settle(race, 0, spent);
     }
 
-    /// Whether nothing is left of a race's own money.
+    /// Returns true if nothing is left of a race's own money.
     pub(super) fn is_race_dry(&self, race: Option<usize>) -> bool {
         race.and_then(|race| self.races.get(&race)).is_some_and(|purse| purse.free() == Some(0))
     }
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(purse.take(1, None), None, "all of it is set aside");
         purse.settle(25, 10);
         assert_eq!(purse.take(1, None), Some(Some(15)));
-        purse.settle(15, 20); // an estimate was wrong
+        purse.settle(15, 20); // an estimate was too low
         purse.settle(45, 0);
         assert_eq!(purse.take(1, None), Some(Some(40)));
     }

@@ -1,4 +1,5 @@
-//! What a batch tells while it runs, beside the events of its runs: plain data, of which each is a line of `--json`. Pure.
+//! Events of a batch, in addition to the events of its runs. They are plain data, each one line of
+//! `--json`. Pure.
 
 use super::evaluation::Evaluation;
 use super::outcome::{Outcome, Standing};
@@ -10,11 +11,11 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BatchRecord<'r> {
-    /// The version of this form.
+    /// The version of this format.
     pub schema_version: u32,
-    /// The batch.
+    /// The name of the batch.
     pub batch: &'r str,
-    /// The job that it is about, where it is about one.
+    /// The job, for an event about one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<&'r str>,
     /// The event: `type` and `data`.
@@ -22,22 +23,23 @@ pub struct BatchRecord<'r> {
     pub event: BatchEvent<'r>,
 }
 
-/// What happened.
+/// An event of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub enum BatchEvent<'r> {
-    /// It begins. Of these jobs so many are over already.
+    /// The batch begins. `over` is the number of its jobs that already ended.
     BatchStarted { jobs: &'r [String], over: usize },
-    /// A run begins for a job, for the so-manieth time.
+    /// A run begins for a job. `tries` is the number of the try.
     JobStarted { tries: u32 },
-    /// A job is tried once more after so many milliseconds: this is what its run came to.
+    /// A job will be tried again after a pause. `outcome` is the result of its last run.
     JobRetried { tries: u32, wait_ms: u64, outcome: &'r Outcome },
-    /// A job is over: how, in one word, its exit code, one line on how it ended, and everything else.
+    /// A job ended: its standing in one word, its exit code, one line on how it ended, and the full
+    /// outcome.
     JobFinished { standing: Standing, exit_code: u8, says: String, outcome: &'r Outcome },
-    /// All of them are over.
+    /// All jobs of the batch ended.
     BatchFinished(Cow<'r, Summary>),
-    /// All runs of an evaluation are over.
+    /// All runs of an evaluation ended.
     EvalFinished(Cow<'r, Evaluation>),
 }

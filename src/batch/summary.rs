@@ -1,4 +1,4 @@
-//! What a batch came to, as data: every job, counts, money, and the exit code that stands for all of them. Pure.
+//! Result of a batch as data: every job, counts, cost, and one exit code for all. Pure.
 
 use super::outcome::{End, Outcome, Standing};
 use crate::verdict::{gravest, mildest};
@@ -8,44 +8,45 @@ use std::collections::BTreeMap;
 /// The version of [`Summary`].
 pub const BATCH_SCHEMA_VERSION: u32 = 1;
 
-/// The doubt about a job whose gate counted no test and saw no canary.
+/// The remark on a job whose gate counted no test and saw no canary.
 pub(crate) const EXIT_CODES_ALONE: &str = "by exit codes alone";
 
-/// What a batch came to.
+/// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// The version of this form.
+    /// The version of this format.
     pub schema_version: u32,
-    /// The program that made it.
+    /// The version of fledge that wrote it.
     pub fledge: &'static str,
-    /// The batch.
+    /// The name of the batch.
     pub batch: String,
-    /// The exit code: the gravest of its jobs'; of a race that nobody has won, the least grave one of its candidates'.
+    /// The exit code: the most severe code of all jobs. A race that no candidate won counts with
+    /// its least severe code.
     pub exit_code: u8,
-    /// Whether every job is verified that is not a beaten candidate.
+    /// True if every job is verified, apart from beaten candidates.
     pub verified: bool,
-    /// Jobs by how they ended.
+    /// Counts of jobs by how they ended.
     pub counts: Counts,
-    /// What all runs have cost, in millionths of a US dollar, as far as that is known.
+    /// The known cost of all runs, in millionths of a US dollar.
     pub usd_micros: u64,
-    /// What they might cost.
+    /// The money limit for all runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_usd_micros: Option<u64>,
-    /// From the start of this process to the end of the last job, in milliseconds.
+    /// Time from the start of this process to the end of the last job, in milliseconds.
     pub duration_ms: u64,
     /// The jobs, in the order of the plan.
     pub jobs: Vec<JobSummary>,
 }
 
-/// Jobs by how they ended.
+/// Counts of jobs by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after the words of `Standing`")]
 pub struct Counts {
     pub jobs: usize,
     pub verified: usize,
-    /// Those of `verified` whose gate passed by exit codes alone.
+    /// Verified jobs whose gate passed by exit codes alone.
     pub exit_codes_alone: usize,
     pub failed: usize,
     pub errored: usize,
@@ -54,49 +55,50 @@ pub struct Counts {
     pub not_started: usize,
 }
 
-/// What a job came to, with the task that it was.
+/// The outcome of a job, with its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct JobSummary {
     /// The task's file.
     pub task: String,
-    /// The folder of its repository.
+    /// The folder of the repository.
     pub repository: String,
     /// The job that it is a candidate for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_of: Option<String>,
-    /// The models that it has as a candidate or for a comparison.
+    /// The models of this candidate, or of this run in an evaluation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
-    /// How it ended, in one word.
+    /// The result of the job in one word.
     pub standing: Standing,
-    /// The exit code that a run of its own would have had.
+    /// The exit code of the job, as for a single run.
     pub exit_code: u8,
-    /// One line on how it ended.
+    /// One line on how the job ended.
     pub says: String,
-    /// Where its report is, of a job that has a run.
+    /// The path of its report, if it has a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// Everything else.
+    /// The full outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
 impl JobSummary {
-    /// The one of an outcome.
+    /// Creates the summary of a job from its outcome.
     pub fn new(outcome: Outcome, task: String, repository: String, report: Option<String>) -> Self {
         let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
         let (candidate_of, models) = (None, Vec::new());
         Self { task, repository, candidate_of, models, standing, exit_code, says, report, outcome }
     }
 
-    /// The same of one of several runs of a task: the job that it is a candidate for, and its models.
+    /// Adds the job that it is a candidate for, and its models.
     #[must_use]
     pub fn among(self, candidate_of: Option<String>, models: Vec<String>) -> Self {
         Self { candidate_of, models, ..self }
     }
 
-    /// How it ended, as a row of a table says it: of candidates also who has won.
+    /// Returns the word for a table: `won` or `beaten` for verified candidates, or how the job
+    /// ended.
     pub fn word(&self) -> &'static str {
         match (&self.candidate_of, self.standing) {
             (Some(_), Standing::Verified) if self.outcome.beaten => "beaten",
@@ -105,8 +107,8 @@ impl JobSummary {
         }
     }
 
-    /// The remark of a row of a table: why the job has not succeeded, or that its gate passed by
-    /// exit codes alone; empty otherwise.
+    /// Returns the remark for a table: the reason if the job did not succeed, or that its gate
+    /// passed by exit codes alone. Otherwise empty.
     pub fn remark(&self) -> &str {
         match self.standing {
             Standing::Verified if !self.outcome.beaten => self.doubt().unwrap_or_default(),
@@ -114,12 +116,12 @@ impl JobSummary {
         }
     }
 
-    /// The doubt about a verified job.
+    /// Returns the remark if the gate passed by exit codes alone.
     pub fn doubt(&self) -> Option<&'static str> {
         self.outcome.is_by_exit_codes_alone().then_some(EXIT_CODES_ALONE)
     }
 
-    /// Attempts, model turns and milliseconds of its last run; nothing without one.
+    /// Returns attempts, model turns and milliseconds of the last run; `None` without a run.
     pub fn effort(&self) -> Option<(u64, u64, u64)> {
         match &self.outcome.end {
             End::Ran(ran) => Some((ran.attempts, ran.turns, ran.duration_ms)),
@@ -129,7 +131,7 @@ impl JobSummary {
 }
 
 impl Counts {
-    /// Of these.
+    /// Counts outcomes.
     pub fn of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Self {
         let mut counts = Self::default();
         for outcome in outcomes {
@@ -147,7 +149,7 @@ impl Counts {
         counts
     }
 
-    /// How many ended like this.
+    /// Returns the number of jobs that ended like this.
     pub fn get(&self, standing: Standing) -> usize {
         match standing {
             Standing::Verified => self.verified,
@@ -159,7 +161,7 @@ impl Counts {
         }
     }
 
-    /// In words: `3 of 5 verified (2 by exit codes alone), 1 failed, 1 skipped`.
+    /// Formats the counts: `3 of 5 verified (2 by exit codes alone), 1 failed, 1 skipped`.
     pub fn words(&self) -> String {
         let others = Standing::ALL.into_iter().filter(|standing| *standing != Standing::Verified);
         let others = others.filter(|standing| self.get(*standing) > 0);
@@ -174,7 +176,7 @@ impl Counts {
 }
 
 impl Summary {
-    /// Of these jobs.
+    /// Creates the summary of a batch from its jobs.
     pub fn new(batch: String, jobs: Vec<JobSummary>, max_usd_micros: Option<u64>, duration_ms: u64) -> Self {
         let counts = Counts::of(jobs.iter().map(|job| &job.outcome));
         Self {
@@ -191,7 +193,7 @@ impl Summary {
         }
     }
 
-    /// As JSON, indented, with a line end.
+    /// Returns indented JSON with a trailing newline.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
         text.push('\n');
@@ -199,7 +201,7 @@ impl Summary {
     }
 }
 
-/// The exit code of all of them.
+/// Returns the exit code of the batch.
 fn code(jobs: &[JobSummary]) -> u8 {
     let (mut codes, mut races): (Vec<u8>, BTreeMap<&str, Vec<&JobSummary>>) = (Vec::new(), BTreeMap::new());
     for job in jobs {

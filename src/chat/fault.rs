@@ -1,32 +1,37 @@
-//! Why a model call did not give an answer, sorted by what is to be done about it.
+//! The error of a model call, with the kinds of failure that decide what fledge does next.
 
 use super::{Block, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What went wrong with one model call.
+/// The kind of a failed model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFault {
-    /// No connection, a reset, a stall, a stream that ended too early. Worth another try.
+    /// A failed or reset connection, a stall, or a stream that ended too early. fledge may try
+    /// again.
     Network,
-    /// The provider says it is busy or broken (408, 409, 425, 429, 5xx, 529, an `error` event of that kind). Worth another try.
+    /// The provider reports overload or an internal error: status 408, 409, 425, 429, 5xx or 529,
+    /// or an `error` event of that kind. fledge may try again.
     Busy,
-    /// What came does not follow the provider's protocol. The turn is discarded; worth another try.
+    /// The response violates the provider's protocol. The turn is discarded, and fledge may try
+    /// again.
     Protocol,
-    /// The conversation is too long for the model (also 413). Worth another try after compaction.
+    /// The conversation is too long for the model (also status 413). fledge may try again after
+    /// compaction.
     ContextTooLong,
-    /// The key is missing, wrong or not allowed (401, 403). Final.
+    /// The key is missing, wrong or not permitted (401, 403). Final.
     Auth,
-    /// The money or quota of the account is used up. Final.
+    /// The account has no money or quota left. Final.
     Quota,
     /// The model or the address does not exist (404). Final.
     NotFound,
-    /// The request is refused as wrong (other 4xx, a redirect to another host, a bad cassette). Final.
+    /// The provider rejects the request as invalid: any other 4xx, a redirect to another host, or
+    /// an invalid cassette. Final.
     BadRequest,
 }
 
 impl ModelFault {
-    /// Whether the same request may succeed later.
+    /// Returns true if the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::Network | Self::Busy | Self::Protocol => true,
@@ -38,43 +43,46 @@ impl ModelFault {
 /// A failed model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fault: ModelFault,
-    /// One line for people; it never contains a key, and at most a few hundred bytes of what the provider said.
+    /// One line for people. It never contains a key, and at most a few hundred bytes of the
+    /// provider's text.
     pub message: String,
-    /// How long the provider wants to be left alone, in milliseconds.
+    /// The wait that the provider asks for before the next request, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// What it has used all the same; `None`: nothing, as it was refused, or came to nobody.
+    /// The tokens and bytes that the failed call used. `None` if the provider refused the request
+    /// or the request never reached it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Box<Spent>>,
 }
 
-/// What a call has used that gave no answer: its provider was at work on it, or nobody knows that it was not.
+/// The use of a call that gave no answer, although its provider worked on it or may have done so.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// The model, as its provider names it; empty where it did not say.
+    /// The model, as its provider names it; empty if the provider did not name it.
     pub model: String,
-    /// What the provider had counted by then, if anything.
+    /// The tokens that the provider had counted before the failure, if any.
     pub usage: Option<Usage>,
-    /// The bytes of the answer that had come.
+    /// The number of bytes of the answer that had arrived.
     pub bytes: u64,
-    /// What it had said by then, for who plays the same again. All of it is void.
+    /// The partial answer, kept only so that a cassette can replay it. It never becomes part of the
+    /// conversation.
     #[serde(default, skip_serializing_if = "<[Block]>::is_empty")]
     pub said: Box<[Block]>,
 }
 
 impl ModelError {
-    /// A failure without a wish of the provider.
+    /// Creates an error without a wait from the provider and without any use.
     pub fn new(fault: ModelFault, message: impl Into<String>) -> Self {
         Self { fault, message: message.into(), retry_after_ms: None, spent: None }
     }
 
-    /// A connection that failed.
+    /// Creates an error for a failed connection.
     pub fn network(message: impl Into<String>) -> Self {
         Self::new(ModelFault::Network, message)
     }
 
-    /// The same failure of a call that has used this.
+    /// Returns this error with what the call used before it failed.
     #[must_use]
     pub fn after(self, spent: Spent) -> Self {
         Self { spent: Some(Box::new(spent)), ..self }

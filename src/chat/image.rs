@@ -1,28 +1,30 @@
-//! A picture in the conversation, as every provider takes it: a media type and base64.
+//! An image in the conversation: a media type and base64 data, the form that every provider
+//! accepts.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A picture.
+/// An image.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// Its bytes as base64, with padding.
+    /// The bytes as base64, with padding.
     pub data: String,
 }
 
 impl Image {
-    /// What a picture counts for where a conversation is measured in bytes: providers charge by its area, at most some 1600 tokens.
+    /// The size that an image counts for where a conversation is measured in bytes. Providers
+    /// charge by area, at most about 1600 tokens.
     pub const BYTES: usize = 6400;
 
-    /// A picture of these bytes.
+    /// Encodes the bytes of an image.
     pub fn new(media_type: impl Into<String>, bytes: &[u8]) -> Self {
         Self { media_type: media_type.into(), data: STANDARD.encode(bytes) }
     }
 
-    /// It as an address that holds all of it.
+    /// Returns the image as a `data:` URL.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, self.data)
     }

@@ -1,7 +1,7 @@
-//! The conversation as fledge keeps it: provider-neutral messages, tool calls and results, and what a model answered.
+//! The provider-neutral conversation: messages, tool calls, tool results and model replies.
 //!
-//! Providers translate to and from their wire formats. What a provider must get back unchanged (signatures, encrypted
-//! reasoning) is kept as opaque data.
+//! Providers translate to and from their wire formats. Data that a provider must get back unchanged
+//! (signatures, encrypted reasoning) is kept as opaque values.
 
 mod fault;
 mod image;
@@ -20,11 +20,11 @@ pub use usage::{ModelUsage, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who speaks. The system prompt is not a message: it stands beside the conversation.
+/// The author of a message. The system prompt is not a message; requests carry it separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The task, the feedback of the gate, and tool results.
+    /// The author of the task, the feedback of the gate, and tool results.
     User,
     /// The model.
     Assistant,
@@ -33,19 +33,19 @@ pub enum Role {
 /// One message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order; never empty.
+    /// The blocks of the message, in order; never empty.
     pub content: Vec<Block>,
 }
 
 impl Message {
-    /// A user message of one text.
+    /// Creates a user message with one text block.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, content: vec![Block::Text { text: text.into() }] }
     }
 
-    /// A message of the model.
+    /// Creates a message of the model.
     pub fn assistant(content: Vec<Block>) -> Self {
         Self { role: Role::Assistant, content }
     }
@@ -60,27 +60,27 @@ pub enum Block {
         /// The text.
         text: String,
     },
-    /// The model's reasoning, with what its provider wants back.
+    /// The model's reasoning, with the data that its provider wants back.
     Thinking {
-        /// The readable part; empty when the provider hides it.
+        /// The readable part; empty if the provider hides it.
         text: String,
-        /// The provider's own data (Anthropic's signature), sent back as it came.
+        /// The provider's own data (such as Anthropic's signature), sent back unchanged.
         opaque: Option<Value>,
     },
-    /// A picture that the user shows.
+    /// An image from the user.
     Image(Image),
-    /// A tool call that the model asks for.
+    /// A tool call by the model.
     ToolUse(ToolCall),
     /// The result of one tool call.
     ToolResult(ToolResult),
-    /// A block that only its provider understands, sent back as it came.
+    /// A block that only its provider understands, sent back unchanged.
     Opaque {
         /// The block, in the provider's own form.
         value: Value,
     },
 }
 
-/// A tool call as the model asked for it.
+/// A tool call by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's name for the call; results refer to it.
@@ -97,17 +97,18 @@ pub struct ToolCall {
 pub enum ToolInput {
     /// A JSON object, parsed strictly.
     Object(Value),
-    /// What came was not a JSON object.
+    /// Text that is not a JSON object.
     Malformed {
-        /// The text as it came, cut to a few hundred bytes.
+        /// The original text, cut to 300 characters.
         text: String,
-        /// What is wrong with it.
+        /// The reason why the text is not accepted.
         error: String,
     },
 }
 
 impl ToolInput {
-    /// The arguments as JSON; malformed ones as the text that came.
+    /// Returns the arguments as JSON; malformed arguments become a JSON string of the original
+    /// text.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Object(value) => value.clone(),
@@ -115,9 +116,10 @@ impl ToolInput {
         }
     }
 
-    /// Parses the arguments text of a call: an empty text is an empty object (providers send it so for tools without
-    /// parameters), anything but one JSON object, every key once, is
-    /// malformed.
+    /// Parses the arguments of a call.
+    ///
+    /// Empty text becomes an empty object, because providers send it for tools without parameters.
+    /// Anything but one JSON object with unique keys becomes [`Self::Malformed`].
     pub fn parse(text: &str) -> Self {
         if text.trim().is_empty() {
             return Self::Object(Value::Object(serde_json::Map::new()));
@@ -135,11 +137,11 @@ impl ToolInput {
     }
 }
 
-/// The deepest nesting that a model's JSON may have: well below what a journal's reader takes, so that nothing can be
-/// written that cannot be read back.
+/// The deepest nesting of a model's JSON. It is well below the limit of the journal's reader, so
+/// every journaled value can be read back.
 const MAX_DEPTH: usize = 64;
 
-/// Whether a JSON value from outside is nested no deeper than the journal allows.
+/// Returns true if a JSON value is nested no deeper than the journal allows.
 pub fn is_shallow(value: &Value) -> bool {
     fn fits(value: &Value, left: usize) -> bool {
         match value {
@@ -151,7 +153,7 @@ pub fn is_shallow(value: &Value) -> bool {
     fits(value, MAX_DEPTH)
 }
 
-/// What kind of JSON value this is, as a message names it.
+/// Names the kind of a JSON value for an error message.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -163,72 +165,73 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The result of one tool call, as the model sees it.
+/// The result of one tool call, as the model gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call's id.
     pub id: String,
-    /// The text; bounded.
+    /// The text, bounded in size.
     pub content: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
-    /// Pictures beside the text.
+    /// Images sent beside the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
 
 impl ToolResult {
-    /// A result of text alone.
+    /// Creates a result without images.
     pub fn text(id: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
         Self { id: id.into(), content: content.into(), is_error, images: Vec::new() }
     }
 }
 
-/// What the model is told of one tool.
+/// The description of a tool that the model gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The tool's name.
     pub name: String,
-    /// What it does, in a sentence or two.
+    /// The purpose of the tool, in a sentence or two.
     pub description: String,
-    /// The JSON Schema of its arguments: always an object.
+    /// The JSON Schema of the arguments: always an object.
     pub schema: Value,
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It is done.
+    /// The model finished its turn.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// It met its output limit (or the end of its context window) in the middle.
+    /// The answer reached the output limit or the end of the context window.
     OutputLimit,
-    /// It refused, or a content filter cut it off.
+    /// The model refused, or a content filter stopped the answer.
     Refusal,
-    /// The provider asks for the same conversation again, so that it can go on.
+    /// The provider asks fledge to send the conversation again so that the model can continue.
     Pause,
 }
 
-/// One whole answer of a model: a turn that ended properly.
+/// A complete answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What it said, in order.
+    /// The blocks of the answer, in order.
     pub content: Vec<Block>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// What it cost; `None` when the provider did not say.
+    /// The tokens used; `None` if the provider did not report them.
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
-    /// True if the server left out the end that its protocol demands. The answer counts because it is complete without it.
+    /// True if the server left out the end marker of its protocol. The answer counts because it is
+    /// complete without the marker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_end: bool,
 }
 
 impl Reply {
-    /// The tool calls asked for, in order.
+    /// Returns the tool calls of the answer, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
             Block::ToolUse(call) => Some(call),
@@ -240,13 +243,13 @@ impl Reply {
         })
     }
 
-    /// The text said, its blocks joined.
+    /// Returns the joined text of the answer.
     pub fn text(&self) -> String {
         text_of(&self.content)
     }
 }
 
-/// The plain text of some blocks, joined.
+/// Joins the plain text of some blocks.
 pub fn text_of(content: &[Block]) -> String {
     let mut joined = String::new();
     for block in content {
@@ -257,7 +260,8 @@ pub fn text_of(content: &[Block]) -> String {
     joined
 }
 
-/// A piece of an answer while it streams. It decides nothing: the whole [`Reply`] does.
+/// A piece of an answer while it streams. Pieces are for display only; decisions use the complete
+/// [`Reply`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
@@ -265,10 +269,11 @@ pub enum Delta {
     Text(String),
     /// Some reasoning.
     Thinking(String),
-    /// A tool call whose arguments are complete. Every provider sends exactly one for each call of the reply.
+    /// A tool call with complete arguments. Every provider sends exactly one for each call of the
+    /// reply.
     ToolCall(ToolCall),
-    /// What the call has used so far. The first one says that the request is on its way, so that the call may cost something; those of the
-    /// same call that follow take its place.
+    /// The use of the call so far. The first one means that the request has been sent, so the call
+    /// may cost money. Each later one of the same call replaces the one before.
     Spent(Spent),
 }
 

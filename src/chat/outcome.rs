@@ -1,91 +1,92 @@
-//! What came of a tool call: plain data that crosses from the tool host to the machine and the report.
+//! The outcome of a tool call: plain data that passes from the tool host to the machine and the
+//! report.
 
 use super::Image;
 use serde::{Deserialize, Serialize};
 
-/// The end of one tool call.
+/// The outcome of one tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutcome {
-    /// What the model is told; bounded.
+    /// The text for the model, bounded in size.
     pub content: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
-    /// Whether it is a failure of input or output that may pass when tried again; only read-only tools say so.
+    /// True if the failure is an I/O error that may pass on a retry. Only read-only tools set it.
     pub transient: bool,
-    /// What it changed in the workspace, as far as a file tool did.
+    /// The change in the workspace, if a file tool made one.
     pub change: Option<FileChange>,
-    /// What people may want to see beside the text.
+    /// Additional information for people.
     pub detail: Detail,
-    /// Pictures that the model is shown beside the text.
+    /// Images for the model, beside the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
 
 impl ToolOutcome {
-    /// A success without a change.
+    /// Creates a success without a change.
     pub fn ok(content: impl Into<String>) -> Self {
         let images = Vec::new();
         Self { content: content.into(), is_error: false, transient: false, change: None, detail: Detail::None, images }
     }
 
-    /// A failure that the model hears of.
+    /// Creates a failure with a text for the model.
     pub fn error(content: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::ok(content) }
     }
 }
 
-/// What a successful file tool did to one path.
+/// The change that a successful file tool made to one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FileChange {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
-    /// What was done.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Lines added, against the file as it was when the run first touched it.
+    /// Lines added, compared with the file when the run first touched it.
     pub added: u64,
-    /// Lines removed, against the same.
+    /// Lines removed, compared with the same state.
     pub removed: u64,
 }
 
-/// What was done to a file.
+/// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The file did not exist before.
     Created,
-    /// It was there and has another content.
+    /// The file existed and its content changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
-/// What people may want to see of a call beside its text.
+/// Additional information about a call, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
-    /// Nothing.
+    /// No additional information.
     None,
-    /// A unified diff; bounded.
+    /// A unified diff, bounded in size.
     Diff(String),
-    /// It would have changed a protected path, and was refused.
+    /// The call was refused because it would have changed a protected path.
     Protected {
         /// The path, relative to the workspace.
         path: String,
         /// The reason of the rule that protects it.
         rule: String,
     },
-    /// How a command ended.
+    /// The end of a command.
     Output {
-        /// Its exit code, when it exited.
+        /// The exit code, if the command exited.
         exit_code: Option<i32>,
-        /// The signal that ended it, when one did.
+        /// The signal that ended the command, if one did.
         signal: Option<i32>,
-        /// Whether it ran out of time.
+        /// True if the command exceeded its time limit.
         timed_out: bool,
-        /// How long it took, in milliseconds.
+        /// The run time, in milliseconds.
         duration_ms: u64,
     },
 }

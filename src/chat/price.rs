@@ -1,4 +1,4 @@
-//! What a model's tokens cost, and what some usage comes to.
+//! The price of a model's tokens, and the cost of a number of tokens.
 
 use super::Usage;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize};
 /// The price of a model's tokens, in millionths of a US dollar per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// Tokens read that came from no cache.
+    /// Input tokens that no cache served.
     pub input: u64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, reasoning included.
     pub output: u64,
-    /// Tokens read from the provider's cache.
+    /// Input tokens that the provider's cache served.
     pub cached_input: u64,
-    /// Tokens read that were written to the provider's cache.
+    /// Input tokens that were written to the provider's cache.
     pub cache_write: u64,
 }
 
 impl Price {
-    /// What some tokens cost, in millionths of a US dollar, rounded up: a budget is never charged less than the bill.
+    /// Returns the cost of some tokens, in millionths of a US dollar. It rounds up, so a budget is
+    /// never charged less than the bill.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let plain = usage.input_tokens.saturating_sub(usage.cached_tokens).saturating_sub(usage.cache_write_tokens);
         let parts = [
@@ -31,7 +32,7 @@ impl Price {
     }
 }
 
-/// Millionths of a US dollar as people read them: `$0.0123`.
+/// Formats millionths of a US dollar for people: `$0.0123`.
 pub fn money(micros: u64) -> String {
     format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }

@@ -1,13 +1,14 @@
-//! JSON in which every key of an object stands once: of two that are alike nobody can say which one was meant.
+//! A strict JSON parser that rejects objects with duplicate keys, because their meaning is
+//! ambiguous.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Reads one JSON value.
+/// Parses one JSON value.
 ///
 /// # Errors
-/// When it is no JSON, or an object in it has a key twice.
+/// If the text is not JSON, or an object in it has a duplicate key.
 pub fn strictly(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Strict>(text).map(|Strict(value)| value)
 }
@@ -70,7 +71,7 @@ impl<'de> Visitor<'de> for Whole {
         while let Some((key, Strict(value))) = fields.next_entry::<String, Strict>()? {
             if all.contains_key(&key) {
                 let key: String = key.chars().take(50).collect();
-                return Err(Error::custom(format!("`{key}` stands twice in an object")));
+                return Err(Error::custom(format!("duplicate key `{key}` in an object")));
             }
             all.insert(key, value);
         }
@@ -86,7 +87,7 @@ mod tests {
     fn a_key_stands_once_in_an_object_and_everything_else_is_as_it_was() {
         for text in [r#"{"a":1,"a":2}"#, r#"[{"b":{"a":1,"c":[],"a":1}}]"#, r#"{"a":1,"\u0061":2}"#] {
             let error = strictly(text).unwrap_err().to_string();
-            assert!(error.starts_with("`a` stands twice in an object"), "{error}");
+            assert!(error.starts_with("duplicate key `a` in an object"), "{error}");
         }
         for text in
             [r#"{"a":{"a":[-1,18446744073709551615,0.1,1e300,"\u00e9\n",null,true]},"b":""}"#, "7", "\"x\"", " [] "]

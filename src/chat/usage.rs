@@ -1,15 +1,15 @@
-//! Tokens and money.
+//! Token counts and costs of model calls.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What model calls cost. Counts are tokens; they only ever grow within a run.
+/// The use of model calls. Counts are tokens; they never decrease within a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Usage {
-    /// Tokens read by the model, cached ones included.
+    /// Tokens that the model read, cached tokens included.
     pub input_tokens: u64,
-    /// Tokens written by the model, reasoning included.
+    /// Tokens that the model wrote, reasoning included.
     pub output_tokens: u64,
     /// The part of the input that came from the provider's cache.
     pub cached_tokens: u64,
@@ -17,21 +17,22 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
-    /// The part of input and output that no provider counted: an estimate by the bytes that were sent and heard, or the most that a call could
-    /// take.
+    /// The part of input and output that no provider counted. It is an estimate from the bytes sent
+    /// and received, or the most that the call could use.
     #[serde(default)]
     pub estimated_tokens: u64,
-    /// The price in millionths of a US dollar, where it is known.
+    /// The cost in millionths of a US dollar, if it is known.
     pub cost_micros: Option<u64>,
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Returns the sum of input and output.
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Adds what another call cost. A price stays unknown until one is known.
+    /// Adds the use of another call. The cost stays unknown until one call with a known cost is
+    /// added.
     pub fn add(&mut self, other: &Self) {
         let Self { input_tokens, output_tokens, cached_tokens, cache_write_tokens, .. } = other;
         self.input_tokens = self.input_tokens.saturating_add(*input_tokens);
@@ -47,27 +48,29 @@ impl Usage {
     }
 }
 
-/// What each model of a run cost, by the name its provider gives it.
+/// The use of each model of a run, by the name that its provider gives it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ModelUsage {
-    /// Model calls that were paid for: those that were answered, and those that broke off when their provider was at work.
+    /// Number of model calls that are paid for: calls with an answer, and calls that failed after
+    /// their provider began to work.
     pub requests: u64,
-    /// All of it together.
+    /// The sum over all models.
     pub total: Usage,
-    /// By model.
+    /// The use by model name.
     pub by_model: BTreeMap<String, Usage>,
 }
 
 impl ModelUsage {
-    /// Books one call.
+    /// Adds one call.
     pub fn book(&mut self, model: &str, usage: &Usage) {
         self.requests = self.requests.saturating_add(1);
         self.total.add(usage);
         self.by_model.entry(model.to_owned()).or_default().add(usage);
     }
 
-    /// The models whose price is not known, where the total has that of others: it is at least so much, then.
+    /// Returns the models without a known price if other models of the total have one. The total
+    /// cost is then only a lower bound.
     pub fn unpriced(&self) -> Vec<&str> {
         let is_unpriced =
             |usage: &Usage| usage.cost_micros.is_none() && usage.total() > 0 && self.total.cost_micros.is_some();

@@ -1,5 +1,8 @@
-//! A person at the terminal is asked whether a call may run: shown is exactly what would be done, with every character that hides something
-//! spelled out; the question stays below all other output, and what was typed before it was shown is no answer.
+//! Questions to a person at the terminal: whether a tool call may run.
+//!
+//! The question shows exactly what the call would do, and escapes characters that could hide
+//! something. It stays below all other output. Keys typed before the question appeared do not count
+//! as an answer.
 
 use super::failure::Failure;
 use super::live::{cells, pin, settle, unpin};
@@ -15,49 +18,51 @@ use std::io::{BufRead as _, ErrorKind, IsTerminal, stderr, stdin};
 use std::sync::Arc;
 use tokio::net::unix::pipe::Receiver;
 
-/// Lines of an argument that are shown, where it is neither a command nor a path.
+/// Lines to show of an argument that is neither a command nor a path.
 const LINES: usize = 12;
-/// The longest command that is shown, in bytes. A longer one cannot be judged by anybody.
+/// The longest command and path to show, in bytes together. A person cannot judge longer ones.
 const LONGEST: usize = 16 * 1024;
 
-/// Asks a person whether to do what cannot be taken back. `what` would happen: "2 memories would be forgotten".
+/// Asks a person to confirm an irreversible action. `what` states the effect: "2 memories would be
+/// forgotten".
 ///
 /// # Errors
-/// When standard input or error is no terminal, or the answer cannot be read.
+/// When standard input or standard error is no terminal, or the answer cannot be read.
 pub(super) fn confirm(what: &str) -> Result<bool, Failure> {
     if !is_somebody_there() {
-        let nobody = anyhow!("{what}, and nobody is there to be asked");
-        return Err(Failure::input(nobody).hint("say --yes if you mean it"));
+        let nobody = anyhow!("{what}: cannot ask for confirmation without a terminal");
+        return Err(Failure::input(nobody).hint("pass --yes to confirm"));
     }
-    paint::write(&[(Tone::Plain, &format!("{what}; go on? [y/N] "))]);
+    paint::write(&[(Tone::Plain, &format!("{what}; continue? [y/N] "))]);
     let mut answer = String::new();
     let heard = stdin().lock().read_line(&mut answer);
     heard.context("cannot read the answer").map_err(Failure::own)?;
     Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
-/// Whether somebody sits at a terminal, reads what is said there, and can type.
+/// Returns true if standard input and standard error are terminals, so that a person can answer.
 pub(super) fn is_somebody_there() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// What is shown, by a thread that does nothing else: a terminal that takes nothing for a while holds no run up.
+/// A message for the thread that shows questions. The thread does nothing else, so a terminal that
+/// accepts no output does not block a run.
 #[derive(Debug)]
 pub(super) enum Shown {
-    /// A text that stays.
+    /// Text that stays above the question.
     Above(String),
-    /// A question below everything, and whether it can move.
+    /// The question below all other output, and true if the terminal can move its cursor.
     Question(String, bool),
-    /// It was answered.
+    /// The person has answered.
     Answered,
-    /// Nobody waits for an answer any more.
+    /// The question was withdrawn: no answer is needed any more.
     Withdrawn,
 }
 
-/// Who shows questions, in their order.
+/// The thread that shows questions, in their order.
 pub(super) type Screen = Arc<Watcher<Shown>>;
 
-/// The one for the questions of a run.
+/// Returns the screen for the questions of a run.
 pub(super) fn screen() -> Screen {
     let show = |shown, _| match shown {
         Shown::Above(text) => paint::log(&text),
@@ -68,7 +73,7 @@ pub(super) fn screen() -> Screen {
     Arc::new(Watcher::new(|_| 1, show))
 }
 
-/// Asks. When this is dropped the question is withdrawn.
+/// Asks the question and waits for the answer. Dropping the future withdraws the question.
 pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> Consent {
     let size: usize = question
         .args
@@ -79,7 +84,7 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
         .map(|(_, value)| value.to_string().len())
         .sum();
     if size > LONGEST {
-        return Consent::No(format!("nobody can judge {size} bytes: make it shorter than {LONGEST}"));
+        return Consent::No(format!("call too long to review: {size} bytes, at most {LONGEST}; shorten it"));
     }
     let Ok(keys) = keys() else { return Consent::No("the terminal cannot be read".into()) };
     let _pinned = Pinned(screen.clone());
@@ -93,8 +98,8 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
     let shown = if rows < height.max(4) {
         whole
     } else {
-        show(Shown::Above(body + "\n")); // what does not fit stays where it was written, and is asked about by its name
-        format!("? {} (above): may it run?\n{prompt}", spelled(&question.tool))
+        show(Shown::Above(body + "\n")); // too long to stay at the bottom; the question names the tool instead
+        format!("? {} (above): allow this call?\n{prompt}", spelled(&question.tool))
     };
     show(Shown::Question(shown, can_move));
     screen.settled().await;
@@ -104,7 +109,7 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
                 show(Shown::Answered);
                 match understood(&answer) {
                     Some(consent) => return consent,
-                    None => show(Shown::Question(format!("please say y, n or a\n{prompt}"), can_move)),
+                    None => show(Shown::Question(format!("answer y, n or a\n{prompt}"), can_move)),
                 }
             }
             Ok(None) => return Consent::No(String::new()),
@@ -113,7 +118,7 @@ pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> C
     }
 }
 
-/// What stands on the screen as long as this does.
+/// Withdraws the question when dropped.
 struct Pinned(Screen);
 
 impl Drop for Pinned {
@@ -122,7 +127,8 @@ impl Drop for Pinned {
     }
 }
 
-/// The terminal's keys, opened anew so that nobody else's handle is changed. What was typed so far is gone.
+/// Opens the terminal for reading. A new handle leaves the flags of other handles unchanged.
+/// Discards keys that were typed before.
 fn keys() -> std::io::Result<Receiver> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let keys = open(ttyname(stdin(), Vec::new())?, flags, Mode::empty())?;
@@ -130,7 +136,7 @@ fn keys() -> std::io::Result<Receiver> {
     Receiver::from_owned_fd_unchecked(keys)
 }
 
-/// The next line that is typed; `None` at the end of input.
+/// Returns the next line that is typed, or `None` at the end of input.
 async fn line(keys: &Receiver) -> std::io::Result<Option<String>> {
     let (mut line, mut bytes) = (Vec::new(), [0; 1024]);
     loop {
@@ -147,7 +153,8 @@ async fn line(keys: &Receiver) -> std::io::Result<Option<String>> {
     }
 }
 
-/// What an answer means. Anything that is not surely one of the three is asked again.
+/// Parses an answer. Returns `None`, so that fledge asks again, unless the answer is clearly one of
+/// the three.
 fn understood(answer: &str) -> Option<Consent> {
     let (word, why) = answer.split_once(' ').unwrap_or((answer, ""));
     match (word.to_lowercase().as_str(), why.trim()) {
@@ -168,10 +175,10 @@ fn prompt(question: &Question) -> String {
     format!("y yes, n no, a always {what}{}: ", within.unwrap_or_default())
 }
 
-/// What would be done, a line each.
+/// Returns the tool and its arguments as text, one argument per line.
 fn body(question: &Question) -> String {
     let of = question.of.as_deref().map(|path| format!(" of sub-agent {}", spelled(path))).unwrap_or_default();
-    let mut text = format!("? {}{of}: may it run?", spelled(&question.tool));
+    let mut text = format!("? {}{of}: allow this call?", spelled(&question.tool));
     let Value::Object(args) = &question.args else {
         return text + &quoted(&question.args.to_string(), usize::MAX);
     };
@@ -188,12 +195,12 @@ fn body(question: &Question) -> String {
     text
 }
 
-/// Whether an argument says what is done, and where: it is never cut.
+/// Returns true if an argument states the action or its place. Such arguments are never cut.
 fn is_exact(argument: &str) -> bool {
     ["command", "path"].contains(&argument)
 }
 
-/// The lines of a text, each behind a bar.
+/// Returns the lines of a text, each with a bar before it.
 fn quoted(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let cut = |line: &str| {
@@ -204,7 +211,7 @@ fn quoted(text: &str, most: usize) -> String {
     if more == 0 { shown } else { format!("{shown}\n  … {more} more lines") }
 }
 
-/// A text in which nothing moves a cursor, turns the direction or is not seen: such characters are spelled out.
+/// Escapes characters that move the cursor, change the text direction or are invisible.
 fn spelled(text: &str) -> String {
     let spell = |c: char| match c {
         '\'' | '"' | '\\' => c.to_string(),

@@ -1,4 +1,4 @@
-//! What the configuration gives to every run beside its task: the MCP servers that tasks name, and the hooks.
+//! Settings of a run that come from the configuration and not from the task: hooks and MCP servers.
 
 use crate::config::{self, Environment, McpAt, McpServer, Woven};
 use crate::driver::Hook;
@@ -6,7 +6,7 @@ use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
 use crate::mcp::{Reach, Server};
 use std::collections::BTreeMap;
 
-/// The commands that follow every turn in which something may have changed.
+/// Returns the commands to run after every turn that may have changed files.
 pub(super) fn hooks(set: &config::Settings) -> Vec<Hook> {
     let hook = |hook: &config::Hook| Hook {
         name: hook.name.clone(),
@@ -17,7 +17,7 @@ pub(super) fn hooks(set: &config::Settings) -> Vec<Hook> {
     set.hooks.iter().map(hook).collect()
 }
 
-/// The servers that tasks may name, with what the variables have by now that they name.
+/// Returns the MCP servers that tasks may name, with the current values of their variables.
 pub(super) fn servers(set: &config::Settings, environment: &Environment) -> Vec<Server> {
     let server = |(name, server): (&String, &McpServer)| {
         let (texts, command) = match &server.at {
@@ -42,7 +42,7 @@ pub(super) fn servers(set: &config::Settings, environment: &Environment) -> Vec<
     set.mcp.iter().map(server).collect()
 }
 
-/// Texts with their variables filled in, and the first variable that is not set.
+/// Returns the texts with their variables filled in, and the first variable that is not set.
 fn filled(texts: &BTreeMap<String, Woven>, environment: &Environment) -> (Vec<(String, String)>, Option<String>) {
     let (mut all, mut lacks) = (Vec::new(), None);
     for (name, woven) in texts {

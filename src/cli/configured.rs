@@ -1,23 +1,26 @@
-//! The configuration of a project, once what an unfinished run has left of it is as it was before that run.
+//! The configuration of a project, read after fledge has undone changes that unfinished runs made
+//! to it.
 
 use super::paint::{self, Tone};
 use crate::config::{self, ConfigFault, Environment, Settings};
 use crate::driver::settle_configuration;
 use std::path::Path;
 
-/// Reads all layers, as [`config::load`] does; what had to be put back before is said. `workspace` is a canonical path.
+/// Restores the configuration with a note for each change, then reads all layers like
+/// [`config::load`]. `workspace` is a canonical path.
 ///
 /// # Errors
-/// As those of [`config::load`].
+/// Those of [`config::load`].
 pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
     settle(environment, workspace);
     config::load(environment, workspace)
 }
 
-/// Reads all layers for a command that asks no model. Leaves out what a project may not say, and prints a note for each.
+/// Reads all layers for a command that calls no model. Prints a note for each setting that it
+/// ignores because a project may not set it.
 ///
 /// # Errors
-/// As those of [`config::load_without_models`].
+/// Those of [`config::load_without_models`].
 pub(super) fn load_without_models(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
     settle(environment, workspace);
     let (settings, left_out) = config::load_without_models(environment, workspace)?;
@@ -25,7 +28,8 @@ pub(super) fn load_without_models(environment: &Environment, workspace: &Path) -
     Ok(settings)
 }
 
-/// Puts back what has to be, and says so: for whoever reads it, or asks the user's git, without any configuration.
+/// Restores the configuration and prints a note for each change. For callers that read it, or ask
+/// the user's git, without [`load`].
 pub(super) fn settle(environment: &Environment, workspace: &Path) {
     for note in settled(environment, workspace) {
         warn(&note);
@@ -36,7 +40,7 @@ fn warn(note: &str) {
     paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(note))]);
 }
 
-/// Puts back what has to be, and gives what is to be known of it.
+/// Restores the configuration and returns notes for the user.
 pub(super) fn settled(environment: &Environment, workspace: &Path) -> Vec<String> {
     environment.state_dir().map_or_else(|_| Vec::new(), |state| settle_configuration(&state, workspace))
 }

@@ -1,4 +1,4 @@
-//! From names to models that can be asked: what is configured of each is read, its key is fetched, and all share one pace.
+//! Connections to models: resolves names, reads settings, fetches keys, and shares the rate limits.
 
 mod again;
 
@@ -26,34 +26,34 @@ use std::time::Duration;
 pub(super) use again::again;
 use again::place_of;
 
-/// Bytes of the longest key in a file.
+/// The most bytes of a key in a file.
 const LONGEST_KEY: u64 = 16 * 1024;
 
-/// Models that can be asked, and their keys as far as they are in no variable: those of now, and those to come.
+/// Connected models and those secrets that are in no variable, including secrets fetched later.
 pub(super) type Connected = (Vec<Model>, Late);
 
-/// Which models are wanted.
+/// The requested models.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
-    /// Their names, in order of preference; none: the one that is configured for the tier.
+    /// Their names in order of preference; if empty, the configured model for the tier.
     pub(super) names: &'a [String],
-    /// What the task may do.
+    /// The tier of the task.
     pub(super) tier: Tier,
-    /// Where cassettes are.
+    /// The folder of cassettes.
     pub(super) folder: &'a Path,
 }
 
-/// A connection that is being made.
+/// A connection in the making.
 struct Making<'a> {
     name: &'a str,
     environment: &'a Environment,
     told: Told,
 }
 
-/// Connects models by their names; without any, the one that is configured.
+/// Connects models by name; without names, the configured one.
 ///
 /// # Errors
-/// When a name means nothing, a key is not to be had, or a model cannot be reached as it is configured.
+/// When a name is unknown, a key is unavailable, or the settings of a model do not work.
 pub(super) fn connect_models(
     asked: &Asked<'_>,
     set: &config::Settings,
@@ -66,7 +66,8 @@ pub(super) fn connect_models(
     Ok((models.collect::<Result<_, _>>()?, late))
 }
 
-/// Models that many runs share, connected once; but for cassettes, which every run plays from their start.
+/// Models that several runs share. Cassettes are connected anew for each run, which plays them from
+/// their start.
 #[derive(Debug)]
 pub(super) struct Shared {
     models: Vec<Result<Model, ModelChoice>>,
@@ -74,10 +75,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Connects models as [`connect_models`] does.
+    /// Connects models like [`connect_models`].
     ///
     /// # Errors
-    /// As those of [`connect_models`].
+    /// Those of [`connect_models`].
     pub(super) fn connect(
         asked: &Asked<'_>,
         set: &config::Settings,
@@ -94,10 +95,10 @@ impl Shared {
         Ok(Self { models, keys })
     }
 
-    /// The models for one run.
+    /// Returns the models for one run.
     ///
     /// # Errors
-    /// When a cassette is not there any more.
+    /// When a cassette does not exist any more.
     pub(super) fn models(
         &self,
         asked: &Asked<'_>,
@@ -111,10 +112,10 @@ impl Shared {
         self.models.iter().map(model).collect()
     }
 
-    /// Renews the keys that are good for no longer than this; all of them, whatever becomes of one.
+    /// Renews the keys that expire within `ahead`. A failure does not stop the others.
     ///
     /// # Errors
-    /// Which are not to be had, and why.
+    /// The keys that cannot be renewed, and why.
     pub(super) async fn renew(&self, ahead: Duration) -> Result<(), String> {
         let mut wrong = Vec::new();
         for model in self.models.iter().flatten() {
@@ -123,16 +124,16 @@ impl Shared {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
 
-    /// Their keys, as far as they come from elsewhere than the environment.
+    /// The keys that do not come from the environment.
     pub(super) fn keys(&self) -> &Late {
         &self.keys
     }
 }
 
-/// What names mean: all that can be wrong with them is told before a program is run for a key.
+/// Resolves the names of models. Reports every wrong name before any program runs for a key.
 ///
 /// # Errors
-/// When one means nothing.
+/// When a name is unknown.
 pub(super) fn choices(
     asked: &Asked<'_>,
     set: &config::Settings,
@@ -146,10 +147,10 @@ pub(super) fn choices(
     choices.map_err(Failure::input)
 }
 
-/// Connects one model. Its secrets, as far as they are in no variable, come to be known `late`.
+/// Connects one model. Adds secrets that are in no variable to `late`.
 ///
 /// # Errors
-/// When its key is not to be had, a file of it cannot be read, or its endpoint cannot work as it is written.
+/// When its key is unavailable, one of its files cannot be read, or its endpoint is invalid.
 pub(super) fn connect(
     choice: ModelChoice,
     asked: &Asked<'_>,
@@ -195,7 +196,7 @@ pub(super) fn connect(
 }
 
 impl Making<'_> {
-    /// The provider, once everything is there that it sends.
+    /// Returns the provider, after reading all that it sends.
     fn provider(self, entry: ModelSettings, key: Option<Secret>, folder: &Path) -> Result<Arc<dyn Provider>, Failure> {
         let mut commands = KeyCommands::default();
         let key = match &entry.key {
@@ -220,7 +221,7 @@ impl Making<'_> {
         provider::connect_keyed(endpoint, commands, self.told).map_err(Failure::input)
     }
 
-    /// What is in a file or a variable; what a program prints is for later.
+    /// Returns the value from a file or a variable. Passes a program to `later`.
     fn at(&self, place: &KeyPlace, later: impl FnOnce(KeyCommand)) -> Result<Option<Secret>, Failure> {
         match place {
             KeyPlace::Variable(name) => Ok(self.environment.get(name).map(Secret::new)),
@@ -238,7 +239,8 @@ impl Making<'_> {
     }
 }
 
-/// Names the source of a model's key for people. Names a program without its arguments, which may hold a secret.
+/// Names the source of a model's key for people. Omits a program's arguments, which may hold a
+/// secret.
 fn whence(entry: &ModelSettings) -> Option<String> {
     Some(match &entry.key {
         Some(KeyPlace::Variable(name)) => format!("the key in {name}"),
@@ -248,8 +250,9 @@ fn whence(entry: &ModelSettings) -> Option<String> {
     })
 }
 
-/// What a model shares its limits with: all at the same place with the same key, wherever that comes from, and the same headers, some of which
-/// say for whom. What is secret is in it as a digest.
+/// Returns the identity of a model's rate limits. Models share limits if they have the same
+/// address, key and headers, because some headers name the account. Includes secrets only as a
+/// digest.
 fn shared(entry: &ModelSettings, key: Option<&Secret>, environment: &Environment) -> String {
     let at = |place: &KeyPlace| match place {
         KeyPlace::Variable(name) => environment.get(name).unwrap_or_default().to_owned(),
@@ -268,7 +271,7 @@ fn shared(entry: &ModelSettings, key: Option<&Secret>, environment: &Environment
     format!("{} {}", address(entry).trim_end_matches('/'), store::sha256(whose.join("\0\0").as_bytes()))
 }
 
-/// Where a model is asked.
+/// Returns the address of a model, or the name of its provider.
 fn address(entry: &ModelSettings) -> String {
     let own = match entry.provider {
         ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "openai",
@@ -315,24 +318,24 @@ fn endpoint(
     })
 }
 
-/// The key in a file that nobody else may read.
+/// Reads a key from a file that no other user may read.
 pub(super) fn key_in(path: &Path) -> Result<Secret, Failure> {
     let refused = |why: &str| Failure::input(anyhow!("the key file {}: {why}", path.display()));
     let unread = |error: std::io::Error| refused(&error.to_string());
     if !path.metadata().map_err(unread)?.is_file() {
-        return Err(refused("it is no regular file")); // a pipe would keep us waiting
+        return Err(refused("not a regular file")); // reading a pipe could block
     }
     let file = File::open(path).map_err(unread)?;
     let mode = file.metadata().map_err(unread)?.permissions().mode();
     if mode & 0o044 != 0 {
-        return Err(refused(&format!("others may read it (mode {:03o})", mode & 0o777)).hint("run `chmod 600` on it"));
+        return Err(refused(&format!("others can read it (mode {:03o})", mode & 0o777)).hint("run `chmod 600` on it"));
     }
     let mut text = String::new();
-    file.take(LONGEST_KEY + 1).read_to_string(&mut text).map_err(|_| refused("it is no text"))?;
+    file.take(LONGEST_KEY + 1).read_to_string(&mut text).map_err(|_| refused("not UTF-8 text"))?;
     match text.trim() {
-        "" => Err(refused("it is empty")),
+        "" => Err(refused("the file is empty")),
         key if key.len() as u64 > LONGEST_KEY || key.chars().any(char::is_control) => {
-            Err(refused("it holds more than one line with a key"))
+            Err(refused("the file has more than one line with a key"))
         }
         key => Ok(Secret::new(key)),
     }
@@ -357,11 +360,11 @@ mod tests {
             said(key_in(&path)).replace(&path.display().to_string(), "K")
         };
         assert_eq!(written(b"sk-1\n", 0o600), "sk-1");
-        assert_eq!(written(b"sk-1\n", 0o640), "the key file K: others may read it (mode 640)");
-        assert_eq!(written(b"sk-1\n", 0o604), "the key file K: others may read it (mode 604)");
-        assert_eq!(written(b" \n", 0o600), "the key file K: it is empty");
-        assert_eq!(written(b"a\nb\n", 0o600), "the key file K: it holds more than one line with a key");
-        assert!(said(key_in(folder.path())).ends_with("it is no regular file"));
+        assert_eq!(written(b"sk-1\n", 0o640), "the key file K: others can read it (mode 640)");
+        assert_eq!(written(b"sk-1\n", 0o604), "the key file K: others can read it (mode 604)");
+        assert_eq!(written(b" \n", 0o600), "the key file K: the file is empty");
+        assert_eq!(written(b"a\nb\n", 0o600), "the key file K: the file has more than one line with a key");
+        assert!(said(key_in(folder.path())).ends_with("not a regular file"));
     }
 
     #[test]

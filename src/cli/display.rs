@@ -1,4 +1,4 @@
-//! The terminal, as a watcher of events: what people see is a fold over them.
+//! The terminal output of a run, derived from its events.
 
 mod call;
 mod counting;
@@ -27,35 +27,35 @@ use gate::GateView;
 use prose::Prose;
 use std::collections::BTreeMap;
 
-/// Columns of a line where no terminal says how many there are.
+/// Columns of a line if standard error is no terminal.
 const PIPE: usize = 160;
 
-/// The most findings that are told line by line.
+/// The most findings to print line by line.
 const FINDINGS: usize = 20;
-/// Lines that are shown of why a gate did not pass although every step did.
+/// Lines to show of the reason why a gate did not pass although every step did.
 const REASONS: usize = 8;
 
-/// What is on the screen, as far as the next line depends on it.
+/// The state of the screen, as far as later lines depend on it.
 #[derive(Debug)]
 pub(super) struct Display {
     live: Live,
-    /// The one thing that goes on, when it is not a step.
+    /// The current activity, if it is not a step.
     doing: String,
     gate: GateView,
-    /// The model's text on a terminal. Elsewhere it is written as it comes.
+    /// The model's text on a terminal. Without a terminal, fledge writes each piece at once.
     prose: Prose,
-    /// Whether a piece of text stands at the end of the screen without a line end.
+    /// True if the screen ends with a piece of text without a line end.
     is_mid_line: bool,
-    /// The line at the bottom of a terminal, and with it how far the run is.
+    /// The status line of a terminal. Other lines use its counts too.
     status: Status,
-    /// Whether the tool call that is about to be shown succeeded.
+    /// True if the tool call that will be shown next succeeded.
     succeeded: bool,
-    /// The same of sub-agents, by their paths.
+    /// For each sub-agent by path, true if its tool call that will be shown next succeeded.
     nested: BTreeMap<String, bool>,
 }
 
 impl Display {
-    /// `before_ms` is how long the run has taken so far.
+    /// Returns a display. `before_ms` is the time that the run has taken so far.
     pub(super) fn new(is_live: bool, before_ms: u64) -> Self {
         let (limits, usage, since) = (Limits::default(), Usage::default(), Stopwatch::start());
         Self {
@@ -70,12 +70,12 @@ impl Display {
         }
     }
 
-    /// Knows from earlier runs how many milliseconds each step of the gate takes, by `lane/step`.
+    /// Sets the expected times of the steps of the gate, in milliseconds by `lane/step`.
     pub(super) fn expecting(self, steps: BTreeMap<String, u64>) -> Self {
         Self { gate: GateView::expecting(steps), ..self }
     }
 
-    /// Shows one event, and the status after it.
+    /// Shows one event and the updated status.
     pub(super) fn show(&mut self, event: &AgentEvent) {
         self.show_above(event);
         if let AgentEvent::Finished { .. } = event {
@@ -85,13 +85,13 @@ impl Display {
         }
     }
 
-    /// Takes the live lines away, for the last words.
+    /// Removes the live lines, before the last lines are printed.
     pub(super) fn close(&mut self) {
         self.clear();
         self.live.finish();
     }
 
-    /// Shows what an event says above the live lines.
+    /// Shows an event above the live lines.
     fn show_above(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Started { title, models, max_retries, verify, limits } => {
@@ -103,7 +103,7 @@ impl Display {
             AgentEvent::Resumed { state, attempt, turn } => {
                 (self.status.attempt.0, self.status.turn) = (*attempt, *turn);
                 let state = self.words(*state);
-                self.line(&[(Tone::Strong, "● "), (Tone::Plain, &format!("taken up again: {state}"))]);
+                self.line(&[(Tone::Strong, "● "), (Tone::Plain, &format!("resumed: {state}"))]);
             }
             AgentEvent::Recalled { ids } => {
                 self.line(&[(Tone::Faint, &format!("  memory: {}", number(ids.len() as u64, "note")))]);
@@ -132,7 +132,7 @@ impl Display {
             }
             AgentEvent::TurnDiscarded { error } if self.has_open_text() => {
                 self.clear();
-                self.warn(&format!("the answer above is void: {error}"));
+                self.warn(&format!("discarded the answer above: {error}"));
             }
             AgentEvent::Compaction { success: true, note } => self.warn(&format!("conversation shortened: {note}")),
             AgentEvent::Compaction { note, .. } => self.warn(&format!("conversation not shortened: {note}")),
@@ -163,7 +163,7 @@ impl Display {
         let (shown, more) = findings.split_at(findings.len().min(FINDINGS));
         shown.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
         if !more.is_empty() {
-            self.warn(&format!("protected: and {} more, which the report names", more.len()));
+            self.warn(&format!("protected: and {} more; the report lists all", more.len()));
         }
     }
 
@@ -172,12 +172,13 @@ impl Display {
         self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
         if branch.is_none() {
             let short = commit.get(..12).unwrap_or(commit);
-            let keeps = format!("`git branch NAME {short}` keeps it");
-            self.warn(&format!("HEAD is detached, so no branch has this commit: {keeps}"));
+            let keeps = format!("run `git branch NAME {short}` to keep it");
+            self.warn(&format!("HEAD is detached, so this commit is on no branch: {keeps}"));
         }
     }
 
-    /// A person wants to stop. What goes on does so for a moment, and keeps its live line.
+    /// Shows that a person wants to stop. Current activities continue for a moment and keep their
+    /// live lines.
     pub(super) fn stopping(&mut self) {
         self.end_text();
         paint::line(&[(Tone::Warn, STOPPING)]);
@@ -193,16 +194,16 @@ impl Display {
                 let text = self.words(state);
                 self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
             }
-            // States of the machine alone; `-v` logs them.
+            // Internal states; `-v` logs them.
             StateName::Idle | StateName::Planning | StateName::Reporting => self.clear(),
         }
     }
 
-    /// Shows the beginning of a state.
+    /// Returns the line for the beginning of a state.
     fn words(&self, state: StateName) -> String {
         let (attempt, attempts) = self.status.attempt;
         match state {
-            StateName::Idle => "over".into(),
+            StateName::Idle => "finished".into(),
             StateName::Planning => "preparing".into(),
             StateName::Executing => format!("attempt {attempt} of {attempts}"),
             StateName::Verifying => "running the checks".into(),
@@ -216,20 +217,20 @@ impl Display {
                 self.status.turn += 1;
                 "waiting for the model"
             }
-            Phase::BackingOff => "waiting before another try",
+            Phase::BackingOff => "waiting before the next try",
             Phase::Confirming => {
-                self.clear(); // the question stands below all text
+                self.clear(); // the question goes below all text
                 "waiting for an answer"
             }
-            Phase::Dispatching => "a sub-agent works",
+            Phase::Dispatching => "a sub-agent is working",
             Phase::RunningHooks => "finishing the turn",
             Phase::AnsweringQuery => {
-                self.clear(); // the next answer begins a line of its own
-                "looking something up"
+                self.clear(); // the next answer begins on a new line
+                "recalling memories"
             }
             Phase::Compacting => "shortening the conversation",
             Phase::JudgingBase => {
-                let what = "waiting for the checks of the base";
+                let what = "waiting for the checks on the base";
                 if !self.live.is_wanted() {
                     self.line(&[(Tone::Faint, &format!("  {what}"))]);
                 }
@@ -242,8 +243,9 @@ impl Display {
         }
     }
 
-    /// What the model says, each line behind a bar: it cannot be taken for a line of ours, nor for a command to whoever reads the log.
-    /// On a terminal words are kept whole.
+    /// Shows text of the model, each line behind a bar. The bar keeps readers from taking the text
+    /// for output of fledge, and programs that read the log from taking it for commands. On a
+    /// terminal, lines break between words.
     fn text(&mut self, text: &str) {
         self.live.clear();
         if self.live.is_wanted() {
@@ -271,18 +273,18 @@ impl Display {
             self.live.unfinished(String::new());
             quote(&line);
         }
-        // A line of the log has ended it otherwise.
+        // Otherwise a line of the log has ended it.
         if std::mem::take(&mut self.is_mid_line) && live::is_mid_line() {
             paint::line::<&str>(&[]);
         }
     }
 
-    /// Columns of a line: of the terminal, else as many as are easily read.
+    /// Returns the columns of a line: those of the terminal, or [`PIPE`].
     fn width(&self) -> usize {
         if self.live.is_wanted() { live::width() } else { PIPE }
     }
 
-    /// Shows what a hook has printed. The warning before it has shown the first line of the note.
+    /// Shows the output of a hook. The warning before it has shown the first line of the note.
     fn hook(&mut self, note: &str) {
         self.clear();
         let printed = note.lines().skip(1).filter(|line| !line.trim().is_empty());
@@ -293,7 +295,7 @@ impl Display {
         if !self.live.is_wanted() {
             self.clear();
         }
-        // On a terminal it stands above what goes on and what the model is saying.
+        // On a terminal, the warning goes above the live lines and the model's open text.
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(message))]);
     }
 
@@ -302,21 +304,21 @@ impl Display {
         paint::line(pieces);
     }
 
-    /// This goes on now, and nothing else.
+    /// Replaces the current activity.
     fn begin(&mut self, what: String) {
         self.live.clear();
         self.live.begin(&what, "");
         self.doing = what;
     }
 
-    /// Ends the text of the model, and takes away what goes on.
+    /// Ends the model's text and removes the live lines.
     fn clear(&mut self) {
         self.end_text();
         self.live.clear();
     }
 }
 
-/// Shows a whole line of the model's text.
+/// Shows a complete line of the model's text.
 fn quote(line: &str) {
     paint::line(&[(Tone::Faint, "│ "), (Tone::Plain, line)]);
 }

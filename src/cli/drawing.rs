@@ -1,5 +1,5 @@
-//! What is wrong with a file, drawn: every problem in its line as ever, `file:line:column: message (hint)`, and beneath those of one line that
-//! line of the file, with a caret under each place.
+//! Problems in files as text: one line per problem, `file:line:column: message (hint)`. Below the
+//! problems of one line, the line itself with a caret under each place.
 
 use super::paint::{self, Tone};
 use super::steps::Line;
@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use unicode_width::UnicodeWidthChar;
 
-/// Lines of a file that are shown at most: more than that nobody reads at once.
+/// The most lines of a file to show, as many as a person reads at once.
 const MOST_SHOWN: usize = 20;
 
-/// An error that is about places in files, drawn; `None` for any other.
+/// Draws an error about places in files; `None` for any other error.
 pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Vec<Line>> {
     if let Some(Several(all)) = error.downcast_ref() {
         return Some(all.iter().flat_map(each).collect());
@@ -31,13 +31,13 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Vec<Line>> {
     (!files.is_empty()).then(|| drawn().chain(said).collect())
 }
 
-/// Several things that are wrong, each told as if it were the only one.
+/// Several errors, each shown as if it were the only one.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.iter().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n"))]
 pub(super) struct Several(Vec<anyhow::Error>);
 
 impl Several {
-    /// All of these, but none twice.
+    /// Joins errors, without duplicates.
     pub(super) fn of(all: Vec<anyhow::Error>) -> Self {
         let mut known = BTreeSet::new();
         Self(all.into_iter().filter(|error| known.insert(format!("{error:#}"))).collect())
@@ -48,7 +48,7 @@ fn each(error: &anyhow::Error) -> Vec<Line> {
     error.chain().find_map(of).unwrap_or_else(|| vec![vec![(Tone::Plain, format!("{error:#}"))]])
 }
 
-/// Says lines on standard error, the first one after this word.
+/// Prints lines on standard error, with a word before the first one.
 pub(super) fn say((tone, word): (Tone, &str), mut lines: Vec<Line>) {
     if let Some(first) = lines.first_mut() {
         first.insert(0, (tone, word.to_owned()));
@@ -82,7 +82,7 @@ fn files<'e>(error: &'e (dyn Error + 'static)) -> Vec<(&'e str, &'e Problems)> {
     }
 }
 
-/// Problems of one file, by place.
+/// Draws the problems of one file. `problems` are sorted by place.
 pub(super) fn draw(file: &str, problems: &[Problem]) -> Vec<Line> {
     let numbers = problems.iter().filter(|problem| problem.seen.is_some()).filter_map(|problem| problem.place);
     let gutter = numbers.map(|place| place.line).max().unwrap_or(0).to_string().len();
@@ -102,7 +102,7 @@ pub(super) fn draw(file: &str, problems: &[Problem]) -> Vec<Line> {
     lines
 }
 
-/// Whether two problems are shown in the same line, cut in the same way.
+/// Returns true if two problems are on the same line and have the same excerpt of it.
 fn is_beside(one: &Problem, other: &Problem) -> bool {
     let text = |problem: &Problem| problem.seen.as_ref().map(|seen| seen.text.clone());
     let line = |problem: &Problem| problem.place.map(|place| place.line);
@@ -127,7 +127,7 @@ fn excerpt(number: &str, gutter: usize, text: &str, columns: impl Iterator<Item 
     [vec![margin(number), (Tone::Plain, shown)], vec![margin(""), (Tone::Bad, carets)]]
 }
 
-/// How much of what begins here is one thing: a quoted text, else a word.
+/// Returns the length of the word or quoted text at the start.
 fn extent(chars: &[char]) -> usize {
     let Some(first) = chars.first() else { return 0 };
     if matches!(first, '"' | '\'')
@@ -135,7 +135,7 @@ fn extent(chars: &[char]) -> usize {
     {
         return end + 2;
     }
-    // A colon ends a key, and is in the middle of an address.
+    // A colon ends a key, but can be part of a URL.
     let is_key = |at: usize| chars.get(at + 1).is_none_or(|next| next.is_whitespace());
     let ends = |at: &usize| match chars[*at] {
         ':' => is_key(*at),
@@ -144,7 +144,8 @@ fn extent(chars: &[char]) -> usize {
     (1..chars.len()).find(ends).unwrap_or(chars.len())
 }
 
-/// A character as it is shown: no tab moves what stands behind it, and nothing moves the cursor or hides.
+/// Returns a character as it is shown. Tabs become spaces, to keep the carets in place. Control and
+/// invisible characters become a replacement character.
 fn shown(c: char) -> String {
     match c {
         '\t' => "    ".into(),

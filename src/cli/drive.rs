@@ -1,4 +1,5 @@
-//! An agent at work as the command line sees it: signals stop it, events are shown or printed, and its result closes it.
+//! The command line's side of a running agent: signals stop it, events are shown or printed, and
+//! its result is reported at the end.
 
 use super::display::{Display, closing, expected};
 use super::failure::Failure;
@@ -24,48 +25,51 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a server is told of a run as it goes on.
+/// The interval at which a server receives the news of a run under way.
 const PACE: Duration = Duration::from_secs(2);
 
-/// What the agent is to do.
+/// The agent's work.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// A task, as a run of this key.
+    /// A task, with the run key.
     Task(Box<Task>, Option<String>),
-    /// To go on with a run.
+    /// Resume a run.
     Resume(RunId),
-    /// The same, or to end it where nobody ever can: another one is started then.
+    /// Resume a run, or end it if it can never be resumed. The caller then starts another run.
     ResumeOrEnd(RunId),
 }
 
-// What every verb takes that has an agent work.
+// Options of every verb that runs an agent.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct VoiceArguments {
-    /// Print events as JSON, one a line, to standard output
+    /// Print events as JSON lines on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub(super) quiet: bool,
-    /// Never prompt and never draw live lines
+    /// Never prompt, and draw no live lines
     #[arg(long)]
     pub(super) ni: bool,
-    /// Have the terminal tell when the run is over
+    /// Notify through the terminal when the run ends
+    ///
+    /// Uses a notification if the terminal supports it, otherwise the bell.
     #[arg(long = "notify")]
     pub(super) rings: bool,
 }
 
-/// How it is told of.
+/// The output of a run: events, questions, files and messages to a server.
 #[derive(Debug, Clone)]
 pub(super) struct Voice {
     json: bool,
     pub(super) quiet: bool,
     is_live: bool,
     rings: bool,
-    /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
+    /// Set if a person at the terminal can answer questions; then true if the terminal can move its
+    /// cursor.
     asks: Option<bool>,
     results: Results,
-    /// The server that is told of it, and the environment with its token.
+    /// The server that receives news of the run, and the environment with its token.
     server: Option<(config::Sync, Environment)>,
 }
 
@@ -86,12 +90,12 @@ impl Voice {
         .telling(&ServerArguments::default(), set, environment)
     }
 
-    /// The same, told of to this server where one is named, else to the one that is configured.
+    /// Sends the news of the run to the given server, or else to the configured one.
     pub(super) fn telling(self, server: &ServerArguments, set: &config::Settings, environment: &Environment) -> Self {
         Self { server: server.server(set).map(|sync| (sync, environment.clone())), ..self }
     }
 
-    /// Has questions asked, events printed and shown.
+    /// Connects the agent's questions and events to the terminal and to standard output.
     fn hear(&self, agent: &mut Agent, spool: &Spool, display: &Arc<Mutex<Display>>) {
         if let Some(can_move) = self.asks {
             let screen = asking::screen();
@@ -110,24 +114,24 @@ impl Voice {
         }
     }
 
-    /// The same, with files for its end.
+    /// Sets the result files to write at the end.
     pub(super) fn with(self, results: Results) -> Self {
         Self { results, ..self }
     }
 }
 
-/// Has it done; gives the exit code.
+/// Runs the work; returns the exit code.
 ///
 /// # Errors
-/// When it could not be begun, or standard output not be written.
+/// When the work cannot begin, or standard output cannot be written.
 pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
     driven(work, settings, voice).await.map(|(code, _)| code)
 }
 
-/// The same; says also which run it was.
+/// Runs the work; returns the exit code and the run.
 ///
 /// # Errors
-/// As those of [`drive`].
+/// Those of [`drive`].
 pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
@@ -160,7 +164,7 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
         agent.settle(Duration::MAX).await;
         unwritten = spool.settled().await;
     };
-    // A terminal that takes nothing would hold up whoever takes the live lines away.
+    // A terminal that accepts no output would block the removal of the live lines.
     let mut was_heard = hear_out(&stop, heard).await && hear_out(&stop, close_display(display)).await;
     let result = match &ended {
         Ok(result) => Some(result.clone()),
@@ -187,12 +191,13 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     Ok((code, run))
 }
 
-/// Takes the live lines away.
+/// Removes the live lines.
 async fn close_display(display: Arc<Mutex<Display>>) {
     let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).close()).await;
 }
 
-/// The last words: how the run of this name ended, where a terminal is to tell that, and in files.
+/// Reports the end of the run in the closing lines, through the terminal if asked for, and in
+/// files. `name` names the run in commands.
 fn say_end(
     result: &TaskResult,
     unplanned: Option<&PlanFault>,
@@ -208,7 +213,7 @@ fn say_end(
     results.write(result)
 }
 
-/// How a server is told of it, where there is one.
+/// Prepares the messages to the server, if there is one.
 fn plan(voice: &Voice, settings: &Settings) -> Result<Option<Plan>, Failure> {
     let Some((sync, environment)) = &voice.server else { return Ok(None) };
     let plan = Plan::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
@@ -216,7 +221,7 @@ fn plan(voice: &Voice, settings: &Settings) -> Result<Option<Plan>, Failure> {
     Ok(Some(plan))
 }
 
-/// Tells a person who wants to stop what a second wish would do. Never ends.
+/// Tells a person who wants to stop what another Ctrl-C does. Never returns.
 async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infallible {
     stop.token().cancelled().await;
     if stop.cause() == StopCause::Interrupt && !is_quiet {
@@ -225,7 +230,7 @@ async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infa
     std::future::pending().await
 }
 
-/// Tells a server of the run as it goes on, where there is one. Never ends.
+/// Sends news of the run to the server, if there is one. Never returns.
 pub(super) async fn follow(plan: Option<&Plan>) -> Infallible {
     match plan {
         Some(plan) => plan.follow(PACE).await,
@@ -241,7 +246,7 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
     let hint = match &ended {
         Err(RunError::NotResumed(ResumeFault::Gate { .. })) => {
-            Some("start it again with `fledge run`; with --resume-or-start that also ends this one")
+            Some("start a new run with `fledge run`; with --resume-or-start, that also ends this run")
         }
         Err(RunError::NotResumed(_) | RunError::GateLost { .. }) => None,
         Ok(_) | Err(_) => Some("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge"),
@@ -256,7 +261,8 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// The name by which the run just driven is found from the current folder: its id where that folder is another project's.
+/// Returns the name of the finished run for commands in the current folder: `last`, or its id if
+/// the folder belongs to another project.
 fn name_of(run: &RunId, project: &Path) -> String {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let here = root_of(&here, None);
@@ -264,13 +270,14 @@ fn name_of(run: &RunId, project: &Path) -> String {
     if is_here { "last".to_owned() } else { run.to_string() }
 }
 
-/// The last lines: how it ended, the summary, and what can be done next with the run of this name.
+/// Prints the closing lines: the outcome, the summary and the next commands for the run. `name`
+/// names the run in these commands.
 fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool, name: &str) {
     if quiet && result.verified && result.exit_code == 0 {
         return;
     }
     let lines = closing(result, quiet, Some(name));
-    // Where it says no more than the message, with the places.
+    // If the message is that of the fault, print the fault with its places in the files instead.
     let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
     match (drawn, lines.split_first()) {
         (Some(drawn), Some((_, facts))) => {

@@ -1,4 +1,4 @@
-//! Any error at the front door: its words, a hint, and the exit code.
+//! Errors of a command, with a hint and an exit code.
 
 use super::drawing;
 use super::paint::{self, Tone};
@@ -7,52 +7,52 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Entries of a folder among which a file is looked for that was most likely meant.
+/// Entries of a folder to search for a file with a similar name.
 const MOST_ENTRIES: usize = 1000;
 
-/// A verb that could not be done.
+/// An error of a verb.
 #[derive(Debug)]
 pub(super) struct Failure {
     reason: Reason,
     error: anyhow::Error,
     hint: Option<Cow<'static, str>>,
-    /// Who asked for a stop, where that is what it was.
+    /// The source of the stop request, if that caused the failure.
     stopped_by: Option<StopCause>,
 }
 
 impl Failure {
-    /// The input is wrong; nothing was run.
+    /// A failure by wrong input; nothing was run.
     pub(super) fn input(error: impl Into<anyhow::Error>) -> Self {
         Self::because(Reason::BadInput, error)
     }
 
-    /// fledge could not read or write what is its own.
+    /// A failure to read or write fledge's own files.
     pub(super) fn own(error: impl Into<anyhow::Error>) -> Self {
         Self::because(Reason::IoError, error)
     }
 
-    /// With the code of another reason.
+    /// A failure with the exit code of the given reason.
     pub(super) fn because(reason: Reason, error: impl Into<anyhow::Error>) -> Self {
         Self { reason, error: error.into(), hint: None, stopped_by: None }
     }
 
-    /// Somebody asked for a stop.
+    /// A failure by a stop request.
     pub(super) fn stopped(by: StopCause, error: impl Into<anyhow::Error>) -> Self {
         Self { stopped_by: Some(by), ..Self::because(Reason::Cancelled, error) }
     }
 
-    /// The same, since somebody asked for a stop.
+    /// Turns the failure into one by a stop request.
     pub(super) fn stopped_by(self, by: StopCause) -> Self {
         Self { reason: Reason::Cancelled, stopped_by: Some(by), ..self }
     }
 
-    /// With what to do about it.
+    /// Adds a hint.
     pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With what was most likely meant, where something is near.
+    /// Adds the most similar known word as a hint, if there is one.
     pub(super) fn near<'a>(self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         match crate::yaml::meant(word, known) {
             Some(meant) => self.hint(meant),
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// A file that is not there, with the one beside it that was most likely meant.
+    /// A missing file, with a similar name as a hint. `what` names the kind of file.
     pub(super) fn no_file(what: &str, path: &Path) -> Self {
         let failure = Self::input(anyhow::anyhow!("there is no {what} {}", path.display()));
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -68,23 +68,23 @@ impl Failure {
         let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let stem = |name: &str| Path::new(name).file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-        let same = names.iter().find(|name| stem(name).is_some_and(|stem| stem == wanted)); // without its ending
+        let same = names.iter().find(|name| stem(name).is_some_and(|stem| stem == wanted)); // without its extension
         let near = same.map(String::as_str).or_else(|| crate::yaml::nearest(wanted, names.iter().map(String::as_str)));
         match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", path.with_file_name(near).display())),
             None => match task_below(&folder.join("tasks")).filter(|_| what == "task file") {
-                Some(task) => failure.hint(format!("is it `{}`?", task.display())),
+                Some(task) => failure.hint(format!("did you mean `{}`?", task.display())),
                 None => failure,
             },
         }
     }
 
-    /// It and its causes, in one line.
+    /// Returns the error and its causes in one line.
     pub(super) fn message(&self) -> String {
         format!("{:#}", self.error)
     }
 
-    /// It, as one of several failures: named for what it is about, unless it names a place in a file.
+    /// Returns the error as one of several, prefixed with `what` unless it names a place in a file.
     pub(super) fn of(self, what: &str) -> anyhow::Error {
         if self.error.chain().any(|cause| drawing::of(cause).is_some()) {
             return self.error;
@@ -93,22 +93,22 @@ impl Failure {
         anyhow::anyhow!("{what}: {}{hint}", self.message())
     }
 
-    /// What it was, for whoever has another way.
+    /// Returns the error if it has type `E`, for a caller that can handle it.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
         self.error.downcast_ref()
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(super) fn code(&self) -> u8 {
         self.reason.exit_code(self.stopped_by)
     }
 
-    /// Why it was, in the words of the table.
+    /// Returns the reason.
     pub(super) fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// Says it on standard error, and gives the exit code.
+    /// Prints the failure on standard error; returns the exit code.
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();
         let lines = |cause: &(dyn Error + 'static)| {
@@ -123,7 +123,7 @@ impl Failure {
     }
 }
 
-/// The task of a folder, where there is exactly one.
+/// Returns the only task in a folder; `None` if it has several or none.
 fn task_below(folder: &Path) -> Option<PathBuf> {
     let paths = std::fs::read_dir(folder).ok()?.flatten().take(MOST_ENTRIES).map(|entry| entry.path());
     let mut tasks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
@@ -133,7 +133,7 @@ fn task_below(folder: &Path) -> Option<PathBuf> {
         .map(|task| task.strip_prefix(".").map_or(task.clone(), Path::to_owned))
 }
 
-/// As much of an id as somebody has written of one.
+/// Cuts an id to the length of what the user wrote.
 pub(super) fn start_of<'i>(id: &'i str, written: &str) -> &'i str {
     id.get(..written.len()).unwrap_or(id)
 }

@@ -1,4 +1,4 @@
-//! `fledge fix`: a lane that fails in; a lane that passes out. Where it passes already no model is asked, nor even needed.
+//! `fledge fix`: makes failing lanes pass. Needs no model if they pass already.
 
 use super::failure::Failure;
 use super::options::RunOptions;
@@ -10,31 +10,30 @@ use anyhow::anyhow;
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The lane is `verify` unless --lane says otherwise. It judges what is there first: where it passes, that is all, and no \
-    model is asked for.\n\nExamples:\n  fledge fix\n  fledge fix --lane test --lane lint --max-retries 5\n  \
-    fledge fix --stuck-after 2 --report report.json\n  fledge fix -p 'Do not touch src/parser'"
-)]
+#[command(after_help = "The default lane is `verify`. fledge first runs the lane on the current files; if it passes, \
+    fledge stops and needs no model.\n\nExamples:\n  fledge fix\n  fledge fix --lane test --lane lint --max-retries \
+    5\n  \
+    fledge fix --stuck-after 2 --report report.json\n  fledge fix -p 'Do not touch src/parser'")]
 pub(super) struct FixArguments {
-    /// More for the agent to know than that the checks fail
+    /// Additional instructions for the agent
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     #[command(flatten)]
     options: RunOptions,
-    /// Known, so that it can be said what to do instead
+    /// Accepted only to report what to use instead
     #[arg(long, hide = true, value_name = "N")]
     candidates: Option<String>,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// Whatever was wrong before the run began.
+/// Every failure before the run began.
 pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result<u8, Failure> {
     let options = &arguments.options;
     if arguments.candidates.is_some() {
-        let error = anyhow!("--candidates: `fledge fix` is one run; candidates race for a task in a file");
-        let hint = "write one that names the lane, and `fledge run task.md --candidates 3`";
+        let error = anyhow!("--candidates: `fledge fix` starts a single run; candidates need a task file");
+        let hint = "write a task file that names the lane, then run `fledge run task.md --candidates 3`";
         return Err(Failure::input(error).hint(hint));
     }
     run::must_say_something(arguments.prompt.as_deref())?;

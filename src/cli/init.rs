@@ -1,5 +1,5 @@
-//! `fledge init`: from a project to its first run: a lane, a task, and a configuration where one is wanted. Nothing that is there is
-//! written over.
+//! `fledge init`: writes a lane, a first task and, if asked, a configuration. Never overwrites
+//! files.
 
 mod ignored;
 mod trial;
@@ -22,62 +22,66 @@ use std::path::Path;
 
 /// The file of the lane.
 const LANE: &str = "lanes/verify.yaml";
-/// Where the task comes to be.
+/// The file of the task.
 const TASK: &str = "tasks/first.md";
-/// What stands above its text.
-const TASK_FRONT: &str = "---\nfiles: [\"**\"] # what may be changed; the checks themselves never are\n\
-    budget: { turns: 40, time: 30m } # and usd: 1.00, where the model's price is known\n---\n";
-/// Its text, which is for whoever writes the task.
+/// The front matter of the task.
+const TASK_FRONT: &str = "---\nfiles: [\"**\"] # what the task may change; never the checks\n\
+    budget: { turns: 40, time: 30m } # add usd: 1.00 if the model has a known price\n---\n";
+/// The text of the task, as a template.
 const TASK_TEXT: [&str; 2] = [
-    "# Say in one line what is to be done",
-    "Then say what is wrong or missing, where to look, and how to see the result.",
+    "# State the task in one line",
+    "Then describe what is wrong or missing, where to look, and how to check the result.",
 ];
-/// Where the configuration comes to be.
+/// The file of the configuration.
 const CONFIG: &str = "fledge.yaml";
-/// What is in it.
-const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge config show` says what\n# is set, and by whom.\n\
+/// The text of the configuration.
+const CONFIG_TEXT: &str = "# Settings for every task of this project. `fledge config show` lists all\n# values and \
+    their sources.\n\
     # default_model: anthropic/claude-sonnet-4-5\nlane: verify\nbudget: { turns: 100, time: 1h }\n\
-    # Paths that no task may change, beside the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
+    # Paths that no task may change, besides the checks and their tests:\n# protect: [\"CODEOWNERS\"]\n\
     # memory: { ephemeral_ttl: 7d, recall_tokens: 500 }\n";
 
-/// The most columns of a next command before its reason; a longer one moves its reason to the right.
+/// The most columns of a command in the list of next steps. A longer one moves its reason to the
+/// right.
 const WIDEST: usize = 40;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds. Its steps are run by hand before anything is\n\
-    written, and then in a clean room, as a gate would. A lint that fails by hand is written with `allow_failure: true`, and a step that cannot run is left out.\n\n\
+    after_help = "Existing files stay unchanged. The lane is the one that `fledge lanes init` detects. fledge first \
+    runs its steps by hand, then\n\
+    in a clean room, like a gate. A lint that fails by hand gets `allow_failure: true`; a step that cannot run is \
+    left out.\n\n\
     Examples:\n  fledge init\n  fledge init --config\n  fledge init --print"
 )]
 pub(super) struct InitArguments {
-    /// Write fledge.yaml too
+    /// Also write fledge.yaml
     #[arg(long)]
     config: bool,
-    /// Say what would be written, and write nothing
+    /// Print what would be written, and write nothing
     #[arg(long)]
     print: bool,
     /// Do not run the checks to see whether they pass
     #[arg(long, conflicts_with = "print")]
     no_check: bool,
-    /// Never prompt: there is nothing to ask
+    /// Never prompt; without effect, because this command asks nothing
     #[arg(long = "ni", alias = "non-interactive", hide = true)]
     _ni: bool,
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-/// What became of a file.
+/// The outcome for one file.
 enum Written {
     New(String),
     Kept(String),
 }
 
-/// Writes what is missing; gives the exit code.
+/// Writes the missing files; returns the exit code.
 ///
 /// # Errors
-/// When there is no such folder, nothing says how the project is checked, or a file cannot be written.
+/// When the folder does not exist, no checks of the project are found, or a file cannot be written.
 pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Result<u8, Failure> {
-    let root = arguments.project.folder()?; // a project of its own may begin below another one
+    let root = arguments.project.folder()?; // a new project may begin below another one
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     let detected = gate::look(&root, path);
@@ -105,7 +109,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     Ok(0)
 }
 
-/// A text as the project's formatter would write it.
+/// Returns a text in the style of the project's formatter.
 fn styled(text: &str, style: Style) -> String {
     let mut text = text.to_owned();
     if style.has_single_quotes {
@@ -117,8 +121,8 @@ fn styled(text: &str, style: Style) -> String {
     text
 }
 
-/// Tries the checks on the untouched checkout, writes the files, and tries the checks in a clean room. Returns true if a check failed that
-/// `fledge fix` can have mended.
+/// Tries the checks in the unchanged checkout, writes the files, and tries the checks in a clean
+/// room. Returns true if a check failed that `fledge fix` can repair.
 fn try_and_write(
     root: &Path,
     detected: Detected,
@@ -135,18 +139,19 @@ fn try_and_write(
     })?
 }
 
-/// What is wrong with a task that says still what was written here: nobody has said what is to be done.
+/// Returns an error if a task still contains lines of the template.
 pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskFault> {
     let mut problems = Problems::default();
     for (line, _) in (1..).zip(text.lines()).filter(|(_, line)| TASK_TEXT.contains(&line.trim())) {
         let place = Place { line, column: 1 };
-        let problem = Problem::at(place, "this line is still the one that `fledge init` has written");
-        problems.push(problem.hint("say in its place what is to be done, or remove it"));
+        let problem = Problem::at(place, "this line is still the placeholder that `fledge init` wrote");
+        problems.push(problem.hint("describe the task here, or remove the line"));
     }
     (!problems.is_empty()).then(|| TaskFault { file: source.to_owned(), problems: problems.seen_in(text) })
 }
 
-/// Writes what is missing, the lane first, and says so; returns the names of the new files.
+/// Writes the missing files, the lane first, and prints the outcome for each. Returns the names of
+/// the new files.
 fn write(root: &Path, detected: &Detected, texts: &[(&str, String)]) -> Result<Vec<String>, Failure> {
     let lane = match gate::write_detected(root, detected) {
         Ok(file) => Written::New(file),
@@ -160,7 +165,7 @@ fn write(root: &Path, detected: &Detected, texts: &[(&str, String)]) -> Result<V
     for one in &written {
         match one {
             Written::New(name) => paint::line(&[(Tone::Good, "✓ wrote "), (Tone::Plain, name)]),
-            Written::Kept(name) => paint::line(&[(Tone::Faint, "- there already: "), (Tone::Plain, name)]),
+            Written::Kept(name) => paint::line(&[(Tone::Faint, "- kept: "), (Tone::Plain, name)]),
         }
     }
     let new = |one| if let Written::New(name) = one { Some(name) } else { None };
@@ -177,7 +182,7 @@ fn refused(fault: InitFault) -> Failure {
 
 fn nothing_found(fault: InitFault) -> Failure {
     Failure::input(fault)
-        .hint("write lanes/verify.yaml by hand, one step is enough: `steps: [{ name: test, run: ./check.sh }]`")
+        .hint("write lanes/verify.yaml by hand; one step is enough: `steps: [{ name: test, run: ./check.sh }]`")
 }
 
 fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
@@ -186,7 +191,7 @@ fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
         return Ok(Written::Kept(name.into()));
     }
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.with_context(|| format!("cannot make the folder of {name}")).map_err(Failure::input)?;
+    made.with_context(|| format!("cannot create the folder of {name}")).map_err(Failure::input)?;
     let fail = |fault: StoreError| Failure::input(anyhow::Error::new(fault).context(format!("cannot write {name}")));
     let is_new = write_new(&path, text.as_bytes()).map_err(fail)?;
     Ok(if is_new { Written::New(name.into()) } else { Written::Kept(name.into()) })
@@ -216,20 +221,20 @@ pub(super) fn adding(files: &[impl AsRef<str>]) -> String {
     format!("`git add {what} && git commit -m '{message}'`")
 }
 
-/// Prints what a person does next. `new` are the files that were written.
+/// Prints the next steps. `new` are the files that were written.
 fn next(root: &Path, environment: &Environment, new: &[&str], has_failed: bool) {
     let commit = adding(new);
     let mut steps = vec![
-        ("fledge lanes run verify", "do the checks pass as they are?"),
-        ("fledge doctor", "is all here that a run needs?"),
-        ("$EDITOR tasks/first.md", "say what is to be done"),
-        ("fledge run tasks/first.md --dry-run", "what would be sent"),
-        ("fledge run tasks/first.md", "have it done"),
+        ("fledge lanes run verify", "run the checks on the current files"),
+        ("fledge doctor", "check the environment"),
+        ("$EDITOR tasks/first.md", "describe the task"),
+        ("fledge run tasks/first.md --dry-run", "show what would be sent"),
+        ("fledge run tasks/first.md", "run the task"),
     ];
     if !root.ancestors().any(|folder| folder.join(".git").exists()) {
-        steps.insert(0, ("git init && git add -A && git commit -m first", "what runs do becomes commits and branches"));
+        steps.insert(0, ("git init && git add -A && git commit -m first", "so that runs can commit their work"));
     } else if !new.is_empty() {
-        steps.insert(0, (commit.trim_matches('`'), "before a run, so that what it does can be committed"));
+        steps.insert(0, (commit.trim_matches('`'), "before a run, so that its work can be committed"));
     }
     if ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", crate::config::MODEL_VARIABLE]
         .iter()
@@ -237,11 +242,11 @@ fn next(root: &Path, environment: &Environment, new: &[&str], has_failed: bool) 
     {
         steps.insert(
             steps.len() - 1,
-            ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or a model of your own: docs/models.md"),
+            ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or your own model: docs/how-to/own-model.md"),
         );
     }
     if has_failed {
-        steps.insert(steps.len() - 1, ("fledge fix", "have a model mend the checks that fail"));
+        steps.insert(steps.len() - 1, ("fledge fix", "let a model fix the failing checks"));
     }
     paint::line(&[(Tone::Strong, "Next:")]);
     let widths = steps.iter().map(|(command, _)| command.chars().count());

@@ -1,4 +1,6 @@
-//! Verbs that only fledge starts: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
+//! Internal verbs that only fledge starts. `fledge inside` and `fledge layers` become other
+//! programs; `fledge tool-host` serves tool calls.
+//!
 //! A run starts them dozens of times, so their parser does not build the table of all verbs.
 
 use super::block_on;
@@ -9,11 +11,11 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
-/// The command line of these verbs.
+/// The command line of the internal verbs.
 #[derive(Debug, Parser)]
 #[command(name = "fledge", disable_help_subcommand = true)]
 enum Internal {
-    /// Become a program behind a wall
+    /// Become a program in a sandbox
     #[command(name = wall::INSIDE)]
     Inside(InsideArguments),
     /// Hold layers over folders, or become a program that sees them
@@ -26,27 +28,27 @@ enum Internal {
 
 #[derive(Debug, Args)]
 struct InsideArguments {
-    /// What is forbidden, as JSON
+    /// The restrictions, as JSON
     fence: String,
     /// The program
     program: OsString,
-    /// Its arguments
+    /// Arguments of the program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
 }
 
-/// The words of this process's command line, the program first.
+/// Returns the arguments of this process; the first is the program.
 pub(super) fn command_line() -> impl Iterator<Item = OsString> {
     std::env::args_os()
 }
 
-/// Returns whether this process was started by fledge for itself.
+/// Returns true if fledge started this process for an internal verb.
 pub(super) fn is_called() -> bool {
     let verb = command_line().nth(1);
     verb.is_some_and(|verb| [wall::INSIDE, wall::LAYERS, tool::TOOL_HOST].iter().any(|own| verb == *own))
 }
 
-/// Does what the command line says; returns the exit code.
+/// Runs the internal verb; returns the exit code.
 pub(super) fn run() -> u8 {
     match Internal::try_parse() {
         Ok(Internal::Inside(arguments)) => enter(&arguments),
@@ -63,7 +65,7 @@ pub(super) fn run() -> u8 {
     }
 }
 
-/// Becomes the program; gives the exit code when that fails.
+/// Becomes the program; returns the exit code if that fails.
 fn enter(arguments: &InsideArguments) -> u8 {
     let fault = wall::enter(&arguments.fence, &arguments.program, &arguments.args);
     let _nobody_reads = writeln!(std::io::stderr(), "{}", fault.line());
@@ -72,21 +74,21 @@ fn enter(arguments: &InsideArguments) -> u8 {
 
 #[derive(Debug, Subcommand)]
 enum LayersVerb {
-    /// Hold a namespace with the layers that standard input names, until its end
+    /// Hold a namespace with the layers named on standard input, until standard input ends
     Hold,
-    /// Become a program in the namespace that a process holds
+    /// Become a program in the namespace of another process
     Join {
-        /// The process
+        /// The process id of the holder
         holder: u32,
         /// The program
         program: OsString,
-        /// Its arguments
+        /// Arguments of the program
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
 }
 
-/// Does what the verb says; returns the exit code.
+/// Runs the verb; returns the exit code.
 fn layers(verb: &LayersVerb) -> u8 {
     let error = match verb {
         LayersVerb::Hold => match wall::hold() {
@@ -99,9 +101,9 @@ fn layers(verb: &LayersVerb) -> u8 {
     error.exit_code()
 }
 
-/// Serves tool calls until nobody asks any more.
+/// Serves tool calls until the requests end.
 fn host() -> Result<u8, Failure> {
-    std::panic::set_hook(Box::new(|_| {})); // standard error is where answers go; a panic is one of them
+    std::panic::set_hook(Box::new(|_| {})); // answers go to standard error, also for a panic
     block_on(tool::serve())?.map_err(Failure::own)?;
     Ok(0)
 }

@@ -1,6 +1,8 @@
-//! The lines at the bottom of a terminal that say what is going on, and the one way by which text gets to standard error: above
-//! them, so that nothing tears them. They are drawn 8 times a second at most, by a thread that is there while something goes on;
-//! noting a line of output only stores it. The cursor is never hidden, so there is nothing to restore, however this ends.
+//! Live lines at the bottom of a terminal, and all output to standard error, which is written above
+//! them so that nothing garbles them.
+//!
+//! A thread draws the lines at most 8 times a second, while anything runs. Noting a line of output
+//! only stores it. fledge never hides the cursor, so no kind of end has to restore it.
 
 mod rows;
 mod screen_size;
@@ -18,12 +20,13 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// The least time between two drawings.
+/// The shortest time between two drawings.
 const EVERY: Duration = Duration::from_millis(125);
-/// Lines of output that are kept of what goes on.
+/// Lines of output to keep for each activity.
 const TAIL: usize = 3;
 
-/// What goes on. Held for moments only: whoever notes a line must not wait for a terminal that was stopped.
+/// The current activities. Locked only briefly: a caller that notes a line must not wait for a
+/// stopped terminal.
 static WORK: Mutex<Work> = Mutex::new(Work {
     all: Vec::new(),
     early: BTreeMap::new(),
@@ -32,27 +35,27 @@ static WORK: Mutex<Work> = Mutex::new(Work {
     status: None,
     has_drawer: false,
 });
-/// What stands at the bottom of the screen. Held while it is written to.
+/// The bottom of the screen. Locked during writes to it.
 static SCREEN: Mutex<Screen> =
     Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0, question: None });
 
 struct Work {
-    /// The oldest first.
+    /// Activities, the oldest first.
     all: Vec<Doing>,
-    /// What was noted of something before its begin was heard of: that may come another way.
+    /// Output of activities whose beginning is not known yet; it can arrive another way.
     early: BTreeMap<String, String>,
-    /// A line of text that has not ended, painted. The next pieces may still be part of it.
+    /// A painted line of text that has not ended. Later pieces may continue it.
     text: String,
-    /// Rows that wait for their turn.
+    /// Names of waiting activities.
     queued: Vec<String>,
-    /// The line at the bottom.
+    /// The status line.
     status: Option<Status>,
     has_drawer: bool,
 }
 
 struct Doing {
     what: String,
-    /// The newest lines of its output, the newest last.
+    /// Its newest lines of output, the newest last.
     said: VecDeque<String>,
     since: Stopwatch,
     /// The time that it took earlier, in milliseconds.
@@ -73,31 +76,31 @@ impl Doing {
 }
 
 struct Screen {
-    /// The cells of each row that was drawn.
+    /// The cells of each drawn row.
     rows: Vec<usize>,
     drawn: Option<Stopwatch>,
-    /// Whether a piece of text stands at the end of the screen without a line end.
+    /// True if the text above ends without a line end.
     is_mid_line: bool,
     turn: usize,
-    /// What somebody is asked: it stands below everything, in the place of the lines.
+    /// The question to a person, shown in place of the live lines.
     question: Option<Pinned>,
 }
 
-/// A text that stays at the bottom of the screen. The cursor is behind it, for the answer.
+/// A text at the bottom of the screen. The cursor is behind it, for the answer.
 struct Pinned {
     text: String,
-    /// Whether the terminal can move its cursor; else the text is written again.
+    /// True if the terminal can move its cursor; else the text is written again.
     can_move: bool,
 }
 
-/// What says which lines there are. Where they are not wanted it does nothing.
+/// A handle to the live lines. Does nothing if they are not wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Live {
     is_wanted: bool,
 }
 
 impl Live {
-    /// `is_wanted` must be false where standard error is no terminal that can move its cursor.
+    /// `is_wanted` must be false if standard error is no terminal that can move its cursor.
     pub(super) fn new(is_wanted: bool) -> Self {
         screen_size::draws(is_wanted);
         Self { is_wanted }
@@ -107,12 +110,12 @@ impl Live {
         self.is_wanted
     }
 
-    /// This goes on, beside what does already: its clock starts.
+    /// Adds an activity and starts its clock.
     pub(super) fn begin(self, what: &str, said: &str) {
         self.begin_expected(what, said, None);
     }
 
-    /// Begins a row for something that took this many milliseconds earlier.
+    /// Adds an activity that took `expected` milliseconds earlier.
     pub(super) fn begin_expected(self, what: &str, said: &str, expected: Option<u64>) {
         if self.is_wanted {
             let mut work = lock(&WORK);
@@ -122,7 +125,7 @@ impl Live {
         }
     }
 
-    /// Names what waits for its turn.
+    /// Sets the names of the waiting activities.
     pub(super) fn queue(self, queued: Vec<String>) {
         if self.is_wanted {
             lock(&WORK).queued = queued;
@@ -138,7 +141,8 @@ impl Live {
         }
     }
 
-    /// Shows a line of text that has not ended, painted and narrower than the screen, above what goes on. An empty one takes it away.
+    /// Shows a line of text that has not ended above the activities. The text is painted and
+    /// narrower than the screen. An empty text removes the line.
     pub(super) fn unfinished(self, text: String) {
         if self.is_wanted {
             let mut work = lock(&WORK);
@@ -147,7 +151,7 @@ impl Live {
         }
     }
 
-    /// Takes all lines away: the run is over.
+    /// Removes all lines at the end of a run.
     pub(super) fn finish(self) {
         if self.is_wanted {
             lock(&WORK).status = None;
@@ -158,7 +162,7 @@ impl Live {
         }
     }
 
-    /// This is new about it.
+    /// Adds a line of output to an activity.
     pub(super) fn note(self, what: &str, said: impl Into<String>) {
         if self.is_wanted {
             let mut work = lock(&WORK);
@@ -169,18 +173,18 @@ impl Live {
         }
     }
 
-    /// It is over. Its line goes with the next drawing.
+    /// Removes an activity. Its row disappears with the next drawing.
     pub(super) fn end(self, what: &str) {
         if self.is_wanted {
             let mut work = lock(&WORK);
-            // The first of that name: it may have begun again by now.
+            // The first one: another of that name may have begun by now.
             if let Some(at) = work.all.iter().position(|doing| doing.what == what) {
                 work.all.remove(at);
             }
         }
     }
 
-    /// Nothing goes on any more.
+    /// Removes all activities.
     pub(super) fn clear(self) {
         if self.is_wanted {
             let mut work = lock(&WORK);
@@ -194,7 +198,7 @@ impl Live {
     }
 }
 
-/// Has a question stand below everything until it is settled.
+/// Shows a question below everything until it is settled.
 pub(super) fn pin(text: &str, can_move: bool) {
     let mut screen = lock(&SCREEN);
     let mut out = screen.erase();
@@ -203,14 +207,14 @@ pub(super) fn pin(text: &str, can_move: bool) {
     put(&out);
 }
 
-/// The question was answered, and the answer has ended its line.
+/// Forgets the question after an answer, which has ended the line.
 pub(super) fn settle() {
     let mut screen = lock(&SCREEN);
     screen.question = None;
     screen.rows.clear();
 }
 
-/// Nobody waits for an answer any more. What was asked stays on the screen.
+/// Withdraws the question. Its text stays on the screen.
 pub(super) fn unpin() {
     let mut screen = lock(&SCREEN);
     if screen.question.take().is_some() {
@@ -219,12 +223,12 @@ pub(super) fn unpin() {
     }
 }
 
-/// Writes text above the lines, where the text before it ended.
+/// Writes text above the lines, directly after the text before it.
 pub(super) fn above(text: &str) {
     put_above(text, false);
 }
 
-/// Writes text above the lines, on a line of its own.
+/// Writes text above the lines, on a new line.
 pub(super) fn line_above(text: &str) {
     put_above(text, true);
 }
@@ -237,7 +241,7 @@ pub(super) fn is_mid_line() -> bool {
 fn put_above(text: &str, begins_line: bool) {
     let mut screen = lock(&SCREEN);
     if text.is_empty() && screen.question.is_some() {
-        return; // what stands behind it was typed
+        return; // a redraw would erase what the person has typed
     }
     let mut out = screen.erase();
     if begins_line && screen.is_mid_line {
@@ -247,12 +251,12 @@ fn put_above(text: &str, begins_line: bool) {
     if !text.is_empty() {
         screen.is_mid_line = !text.trim_end_matches("\u{1b}[0m").ends_with('\n');
     }
-    // What was erased is drawn again in the same write, so that nothing flickers.
+    // Redraws the lines in the same write, so that they do not flicker.
     screen.draw(&mut out);
     put(&out);
 }
 
-/// Takes the lines away for good, from wherever the end comes: also in a panic, and with a terminal that takes nothing.
+/// Removes the lines for good; also safe in a panic and with a blocked terminal.
 pub(super) fn give_up() {
     if let Some(mut work) = soon(&WORK) {
         work.all.clear();
@@ -266,7 +270,7 @@ pub(super) fn give_up() {
     }
 }
 
-/// Waits a moment for who is drawing, and no longer: that one may be stuck, or be the one that panics.
+/// Waits briefly for the lock. Its holder may be stuck, or be the thread that panics.
 fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     const TRIES: u32 = 50;
     for _ in 0..TRIES {
@@ -279,7 +283,7 @@ fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-/// A panic says what it has to say on a clean line.
+/// Makes panics print their message on a clean line.
 pub(super) fn give_up_on_panic() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -297,13 +301,13 @@ impl Work {
     }
 }
 
-/// Draws for as long as something goes on.
+/// Draws while there is something to show.
 fn draw_on() {
     loop {
         std::thread::sleep(EVERY);
         let mut screen = lock(&SCREEN);
         if screen.question.is_some() {
-            continue; // nothing moves while somebody types
+            continue; // do not disturb the person who types
         }
         let mut out = screen.erase();
         screen.draw(&mut out);
@@ -317,14 +321,16 @@ fn draw_on() {
 }
 
 impl Screen {
-    /// What takes the drawn rows away. A terminal that has become narrower since has broken them into more.
+    /// Returns the text that erases the drawn rows. Counts rows that a narrower terminal has
+    /// wrapped.
     fn erase(&mut self) -> String {
         if self.question.as_ref().is_some_and(|question| !question.can_move) {
             return "\n".to_owned();
         }
         let (width, height) = size();
         let rows: usize = self.rows.drain(..).map(|cells| cells.div_ceil(width).max(1)).sum();
-        // Row by row: some terminals take a screen that is cleared from its first cell on for one to be kept in their history.
+        // Row by row: some terminals keep a screen that is cleared from its first cell in their
+        // history.
         let above = rows.min(height).saturating_sub(1);
         if rows == 0 { String::new() } else { format!("\r\u{1b}[2K{}", "\u{1b}[A\u{1b}[2K".repeat(above)) }
     }
@@ -353,7 +359,7 @@ impl Screen {
     }
 }
 
-/// Writes at once. A reader that has gone away is no failure of ours.
+/// Writes and flushes. A reader that has gone away is not an error.
 pub(super) fn put(text: &str) {
     if !text.is_empty() {
         let mut out = std::io::stderr().lock();
@@ -361,7 +367,7 @@ pub(super) fn put(text: &str) {
     }
 }
 
-/// Nothing in here is left half done by a panic.
+/// Locks a mutex, even a poisoned one: a panic leaves no value here half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
+//! The command line: verbs, their arguments, and `main`. Only this module prints, reads arguments
+//! and ends the process.
 
 mod asking;
 mod batch;
@@ -58,10 +59,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
-/// How long the end of the process waits for the readers of its output when it was asked to stop.
+/// The time that a process that was asked to stop waits for the readers of its output.
 const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
-/// Runs a written task with a language-model agent, and believes only the project's own checks.
+/// Run a written task with a language-model agent, and trust only the project's own checks
 #[derive(Debug, Parser)]
 #[command(name = "fledge", version, about, max_term_width = 110)]
 #[command(
@@ -72,10 +73,12 @@ struct Arguments {
     /// Log more to standard error: -v transitions, -vv everything (or set FLEDGE_LOG)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
-    /// Let the project's own configuration say what otherwise only yours may: run programs, name addresses, open the wall
+    /// Let the project's configuration do what only yours may: run programs, name addresses, open
+    /// the sandbox
     #[arg(long, global = true)]
     trust_project: bool,
-    /// When to colour the output. `auto`: on a terminal, unless NO_COLOR, FORCE_COLOR or CLICOLOR_FORCE say otherwise
+    /// Colour the output; `auto`: on a terminal, unless NO_COLOR, FORCE_COLOR or CLICOLOR_FORCE say
+    /// otherwise
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     color: paint::ColorWhen,
     #[command(flatten)]
@@ -85,69 +88,69 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-// To build the flags of all verbs costs more than the start of a lane.
+// Building the flags of all verbs takes longer than the start of a lane.
 #[command(defer = true)]
 enum Verb {
     /// Run a task: an agent works on it until the project's checks pass
     Run(run::RunArguments),
-    /// Make the project's checks pass, where they fail: an agent repairs the code
+    /// Have an agent repair the code until the project's failing checks pass
     Fix(fix::FixArguments),
-    /// Measure models on tasks: how often each is verified, and what that costs
+    /// Measure models on tasks: how often each is verified, and at what cost
     Eval(batch::EvalArguments),
-    /// Look at earlier batches: what became of each of their jobs
+    /// List earlier batches and the outcomes of their jobs
     Batch(batch::PastArguments),
-    /// Write what a project needs for its first run: a lane, a task
+    /// Write the files for a project's first run: a lane and a task
     Init(init::InitArguments),
-    /// Look at the project's lanes, or run one by hand
+    /// List the project's lanes, or run one by hand
     #[command(subcommand, alias = "lane")]
     #[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes run verify\n  fledge lanes init")]
     Lanes(lanes::LanesVerb),
-    /// Look at earlier runs, go on with one that was interrupted, or check them
+    /// List and check earlier runs, or resume an interrupted one
     Runs(runs::RunsArguments),
-    /// Bring what a run's gate has passed into the checkout, or onto a branch
+    /// Bring the work that a run's gate has passed into the checkout or onto a branch
     Apply(runs::ApplyArguments),
-    /// Check that the newest commit is what a report says was verified
+    /// Check that the newest commit is the tree that a report calls verified
     VerifyReport(verify_report::VerifyArguments),
-    /// Look at the worktrees that runs have left, or remove those with nothing in them
+    /// List the worktrees that runs left, or remove those with nothing in them
     Worktrees(worktrees::WorktreesArguments),
-    /// Look at what is remembered of earlier runs, add to it, or forget it
+    /// List, add or forget memories of earlier runs
     Memory(memory::MemoryArguments),
-    /// Look at the models there are, or ask each of them whether it answers
+    /// List the models, or check that each of them answers
     #[command(subcommand, after_help = "Examples:\n  fledge models list\n  fledge models check")]
     Models(models::ModelsVerb),
-    /// Say whether all is here that a run and its gate need, and what mends what is not
+    /// Check the environment and suggest fixes
     Doctor(doctor::DoctorArguments),
-    /// Look at what is configured, and by which layer
+    /// Show the configuration, and the layer that each value comes from
     Config(config::ConfigArguments),
-    /// Serve a project: an API and a page for its runs, jobs and monitors
+    /// Serve a project: an API and a web page for its runs, jobs and monitors
     #[cfg(feature = "serve")]
     Serve(serve::ServeArguments),
-    /// Look at what comes again, and what became of it
+    /// List scheduled jobs and their history
     #[cfg(feature = "serve")]
     Jobs(jobs::JobsArguments),
-    /// Look at what is expected to happen regularly, or say that it did
+    /// List monitors of regular events, or send them check-ins
     #[cfg(feature = "serve")]
     Monitors(monitors::MonitorsArguments),
-    /// Tell a server of runs that it was not told of yet
+    /// Send a server the runs that it does not know yet
     Sync(sync::SyncArguments),
-    /// Print the JSON Schema of what can be written, or of what is given out
+    /// Print the JSON Schema of a file that fledge reads or of its output
     Schema(schema::SchemaArguments),
-    /// Print what a shell completes
+    /// Print a completion script for a shell
     Completions(pages::CompletionArguments),
-    /// Print the manual's pages, or write them
+    /// Print a manual page, or write all pages to a folder
     Man(pages::ManArguments),
-    /// Look at what the project's modules promise, or check it
+    /// List what the project's modules promise, or check it
     #[command(subcommand, alias = "spec")]
     #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs check --strict")]
     Specs(specs::SpecsVerb),
 }
 
-/// Does what the command line says.
+/// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     crate::process::unblock_signals();
     let _as_well_as_it_can_be = block_on(async { signals::survive_limits() });
-    crate::process::keep_private(); // its environment has keys, and tools run as the same user
+    crate::process::keep_private(); // the environment has keys, and tools run as the same user
     if inside::is_called() {
         return ExitCode::from(inside::run());
     }
@@ -180,14 +183,14 @@ pub fn main() -> ExitCode {
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))
 }
 
-/// Reads a command line.
+/// Parses a command line.
 fn parse(line: impl Iterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let mut command = overview::grouped(Arguments::command());
     let mut matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Runs a verb; gives the exit code.
+/// Runs a verb; returns the exit code.
 fn done(
     verb: Verb,
     project: &project::ProjectArguments,
@@ -224,7 +227,7 @@ fn done(
 
 fn start_log(verbose: u8, directives: Option<&str>) {
     let level = match verbose {
-        0 => "warn,rmcp=off", // what servers say is not for a terminal
+        0 => "warn,rmcp=off", // logs of MCP servers do not belong on a terminal
         1 => "fledge=info",
         _ => "fledge=trace",
     };
@@ -233,18 +236,19 @@ fn start_log(verbose: u8, directives: Option<&str>) {
     let _only_once = log.with_ansi(paint::is_colourful()).try_init();
 }
 
-/// One runtime on this thread: a run is one loop, and its effects wait more than they compute.
+/// Runs a future on a single-threaded runtime: a run is one loop, and its effects wait more than
+/// they compute.
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::own(anyhow::Error::new(error).context("cannot start the runtime")))?;
     let done = runtime.block_on(future);
-    runtime.shutdown_background(); // a blocking read of a dead network file system holds nobody up
+    runtime.shutdown_background(); // do not wait for blocking reads of a dead network file system
     Ok(done)
 }
 
-/// Waits until all words are printed, however slow their reader is: a person may read page by page. `false` when the process was
-/// asked to stop and they were not printed soon after.
+/// Waits until all output is printed, however slow its reader: a person may read page by page.
+/// Returns false if the process was asked to stop and the output was not printed soon after.
 async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) -> bool {
     let in_haste = async {
         stop.token().cancelled().await;
@@ -257,26 +261,27 @@ async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) -> bool {
     }
 }
 
-/// Prints a line of data, or a text; where GitHub's runner reads it, without what it would take for its commands. A reader that has
-/// gone away is no failure of ours; anything else that keeps data from it is.
+/// Prints a line or text of data on standard output. For GitHub's runner, makes its commands in the
+/// data inert. A reader that has gone away is not an error.
 ///
 /// # Errors
-/// When it could not be written, and not because its reader has gone.
+/// When writing fails for another reason.
 fn print_data(line: &str) -> std::io::Result<()> {
     if paint::speaks_to_runner() { print_raw(&github::inert(line)) } else { print_raw(line) }
 }
 
-/// The same for JSON, which stays the same JSON.
+/// Prints a line of JSON like [`print_data`]. The JSON keeps its meaning.
 fn print_json(json: &str) -> std::io::Result<()> {
     print_raw(&json_line(json))
 }
 
-/// Returns a line of JSON. GitHub's runner, where it is the reader, finds no command in it.
+/// Returns a line of JSON. For GitHub's runner, makes its commands in the JSON inert.
 fn json_line(json: &str) -> Cow<'_, str> {
     if paint::speaks_to_runner() { inert_json(json).into() } else { json.into() }
 }
 
-/// In JSON `##[` only stands inside strings, and `::` never begins a line.
+/// Escapes `##[`, which begins a command of GitHub's runner. In JSON, `##[` occurs only inside
+/// strings, and `::` never begins a line.
 fn inert_json(json: &str) -> String {
     json.replace("##[", "##\\u005b")
 }
@@ -291,7 +296,7 @@ fn print_raw(line: &str) -> std::io::Result<()> {
     }
 }
 
-/// Prints bytes as they are, for a program that reads them.
+/// Prints bytes unchanged, for a program that reads them.
 fn print_bytes(bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -301,7 +306,7 @@ fn print_bytes(bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// The failure of a verb whose data could not be written.
+/// Returns the failure of a verb that could not write its data.
 fn no_output(error: std::io::Error) -> Failure {
     Failure::own(anyhow::Error::new(error).context("cannot write to standard output"))
 }

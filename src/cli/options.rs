@@ -1,4 +1,5 @@
-//! What every verb takes that begins a run, beside what is to be done: the words of a task's front matter, as flags that win over it.
+//! Options of `fledge run` and `fledge fix` for one run. They correspond to keys of a task's front
+//! matter, and override them.
 
 use super::beside::{hooks, servers};
 use super::drive::VoiceArguments;
@@ -25,67 +26,104 @@ use std::path::{Path, PathBuf};
 // Options of `fledge run` and `fledge fix`.
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
-    /// The model: provider/name, or a name from fledge.yaml; again for a fallback
+    /// Model to use: provider/name, or a name from fledge.yaml; repeat for fallbacks
+    ///
+    /// Default: the configured model, or a model whose key is set.
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
-    /// Which tools there are, and which configured model: read, tool (also writes files), code (also the shell)
+    /// Tools and model by tier: read, tool (also writes files), code (also the shell)
+    ///
+    /// Default: code. Selects the tools, and which configured model is the default.
     #[arg(long, value_name = "TIER", value_parser = |word: &str| one_of(&Tier::WORDS, word))]
     tier: Option<Tier>,
-    /// The lane that is the gate; again for several
+    /// Lane to use as the gate; repeat for several [default: verify]
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
-    /// Judge by the lanes of this commit, and not by those of the folder: origin/main
+    /// Judge by the lanes of this commit instead of the folder's, e.g. origin/main
     #[arg(long, value_name = "REF")]
     lanes_from: Option<String>,
-    /// Further attempts when the gate fails
+    /// Further attempts if the gate fails, 0 to 100 [default: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     max_retries: Option<u32>,
-    /// End the run when the gate fails in the same way so many times in a row
+    /// End the run after N equal gate failures in a row, 2 to 100 [default: off]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
     stuck_after: Option<u32>,
-    /// A protected path that may be changed all the same, as a glob; beside those of the task, and always reported
+    /// Allow changes to a protected path, as a glob; repeatable
+    ///
+    /// Adds to the globs of the task. The report lists these changes.
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     allow_edit: Vec<String>,
-    /// One more protected path, as a glob; beside those of the task and the project
+    /// Protect a path, as a glob; repeatable
+    ///
+    /// Adds to the protected paths of the task and the project.
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     protect: Vec<String>,
-    /// What a changed protected path does: restore (put it back, tell the model, spend an attempt) or fail (end the run)
+    /// Reaction to a changed protected path: restore or fail [default: restore]
+    ///
+    /// restore: put the path back, tell the model, and spend an attempt.
+    ///
+    /// fail: end the run.
     #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&OnTamper::WORDS, word))]
     on_tamper: Option<OnTamper>,
-    /// What the gate must say of the base, or no model is asked: failing or passing
+    /// Verdict of the gate that the base must have: failing or passing
+    ///
+    /// With another verdict, no model is called.
     #[arg(long, value_name = "RULING", value_parser = |word: &str| one_of(&Expect::WORDS, word))]
     expect: Option<Expect>,
-    /// Whether the gate judges the base first: auto (where the task or a lane needs it), always, never
+    /// When the gate judges the base: auto, always, never [default: auto]
+    ///
+    /// auto: before the first model call if the task or a lane needs the verdict, else beside the
+    /// first turns.
+    ///
+    /// always: before the first model call.
+    ///
+    /// never: only if a later verdict needs the base.
     #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&Baseline::WORDS, word))]
     baseline: Option<Baseline>,
-    /// A folder with lanes that only the gate knows, outside of the workspace
+    /// Folder with hold-out lanes, which only the gate sees; outside of the workspace
     #[arg(long, value_name = "DIR")]
     holdout: Option<PathBuf>,
-    /// Write the report to this file too
+    /// Also write the report to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write a patch of verified work to this file, for `git am`
+    /// Write a patch of the verified work to FILE, for `git am`
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
-    /// Write what the models say to this file, as a cassette that plays it again; a file that is there is not replaced
+    /// Record the models' answers in FILE, as a cassette to play again
+    ///
+    /// An existing file is not replaced.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// What becomes a commit: on-success (the verified tree), each-turn (also what each turn has left, apart from every branch), none
+    /// Work to commit: none, on-success or each-turn
+    ///
+    /// on-success: the verified tree.
+    ///
+    /// each-turn: also what each turn left, apart from every branch.
+    ///
+    /// Default: on-success in a worktree with a gate, else none.
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
-    /// Where the agent works: in-place, or in a worktree of its own, on a branch of its own
+    /// Place of the agent's work: in-place or worktree
+    ///
+    /// in-place: the checkout itself.
+    ///
+    /// worktree: a separate worktree on a new branch.
+    ///
+    /// Default: in-place for one task, worktree for several.
     #[arg(long, value_name = "PLACE", value_parser = |word: &str| one_of(&Isolation::WORDS, word))]
     isolation: Option<Isolation>,
-    /// The commit that the worktree is made from, instead of the newest one of the checkout: origin/main
+    /// Commit to make the worktree from, instead of the checkout's newest, e.g. origin/main
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// Work in the worktree on the newest commit as it is, although lanes, tests or the like of the checkout are not committed
+    /// Make the worktree from HEAD even if lanes, tests or the like are not committed
     #[arg(long, conflicts_with = "base")]
     from_commit: bool,
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
-    /// What it may cost at most, in US dollars; of many tasks all of them together
+    /// Limit the cost, in US dollars, e.g. 2.50 [default: no limit]
+    ///
+    /// For several tasks, the limit is for all of them together.
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub(super) max_usd: Option<u64>,
     #[command(flatten)]
@@ -94,10 +132,16 @@ pub(super) struct RunOptions {
     pub(super) voice: VoiceArguments,
     #[command(flatten)]
     pub(super) server: ServerArguments,
-    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
+    /// Sandbox of the agent: auto, required or off [default: auto]
+    ///
+    /// auto: the best sandbox that works here; without one, fledge refuses to run.
+    ///
+    /// required: bubblewrap.
+    ///
+    /// off: no sandbox.
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
     sandbox: Option<WallChoice>,
-    /// Whether the agent reaches the network: deny or allow
+    /// Network access of the agent [default: deny]
     #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
     network: Option<String>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
@@ -106,107 +150,111 @@ pub(super) struct RunOptions {
     /// Show what would be sent and run, and call nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Go on with the newest interrupted run of this task, or of --run-key; start one if there is none
+    /// Resume the newest interrupted run of this task or --run-key, else start one
     #[arg(long)]
     pub(super) resume_or_start: bool,
-    /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
+    /// Name the run, to find it again by this key
+    ///
+    /// A run that ended unverified gives its key up to the next run.
     #[arg(long, value_name = "KEY", value_parser = run_key)]
     pub(super) run_key: Option<String>,
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-/// The value that is written as this word.
+/// Parses one of the given words.
 fn one_of<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T, String> {
     let all = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     let known = || words.iter().map(|(word, _)| *word);
     let near = || meant(word, known()).map(|meant| format!(" ({meant})")).unwrap_or_default();
     let found = words.iter().find(|(own, _)| *own == word).map(|(_, meaning)| *meaning);
-    found.ok_or_else(|| format!("it is one of {}{}", all(), near()))
+    found.ok_or_else(|| format!("expected one of {}{}", all(), near()))
 }
 
-/// Which wall is wanted.
+/// Parses the choice of a sandbox.
 pub(super) fn wall_choice(name: &str) -> Result<WallChoice, String> {
     let near = || meant(name, WallChoice::NAMES).map(|meant| format!(" ({meant})")).unwrap_or_default();
-    WallChoice::parse(name).ok_or_else(|| format!("it is one of auto, required, off{}", near()))
+    WallChoice::parse(name).ok_or_else(|| format!("expected one of auto, required, off{}", near()))
 }
 
-/// A path that means the same from another folder.
+/// Returns the absolute path.
 fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn dollars(text: &str) -> Result<u64, &'static str> {
-    parse_dollars(text).ok_or("it is an amount of US dollars like 2.50, with at most six decimals")
+    parse_dollars(text).ok_or("expected an amount of US dollars such as 2.50, with at most six decimals")
 }
 
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
 
-/// A name that is no other one's by its form.
+/// Parses a run key. Refuses names that have another meaning.
 fn run_key(key: &str) -> Result<String, &'static str> {
     match key {
-        "" => Err("it is empty"),
-        "last" | "last-failed" => Err("this name means the newest run: use another one"),
-        key if key.contains('#') => Err("`#` stands before the number of a later run of a key: leave it out"),
+        "" => Err("the key is empty"),
+        "last" | "last-failed" => Err("this name is reserved for the newest run: use another key"),
+        key if key.contains('#') => Err("`#` is reserved for the numbers of later runs: remove it"),
         key => Ok(key.to_owned()),
     }
 }
 
 impl RunOptions {
-    /// The lanes that are named, if any are.
+    /// Returns the lanes of `--lane`, if any.
     pub(super) fn lanes(&self) -> Option<Vec<String>> {
         (!self.lane.is_empty()).then(|| self.lane.clone())
     }
 
-    /// The folder that is worked in. A report without a place is known now: before the work, and not after it.
+    /// Returns the folder to work in. Checks the places of the report and the patch now, not only
+    /// after the work.
     ///
     /// # Errors
-    /// When one of them is not there.
+    /// When the folder does not exist, or a file cannot be written to its place.
     pub(super) fn workspace(&self, environment: &Environment) -> Result<PathBuf, Failure> {
         let workspace = self.project.root(environment)?;
         let found = |flag, path: &Option<PathBuf>| path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose();
         let (report, patch) = (found("--report", &self.report)?, found("--patch", &self.patch)?);
         if report.is_some() && report == patch {
-            return Err(Failure::input(anyhow!("--report and --patch are one file")).hint("name two"));
+            return Err(Failure::input(anyhow!("--report and --patch name the same file")).hint("name two files"));
         }
         Ok(workspace)
     }
 
-    /// The same folder for what is said where it cannot be worked in: by its whole path where it has one, so that a link in it is seen as such.
+    /// Returns the folder for messages that it cannot be used: resolved if possible, so that links
+    /// in it are recognized.
     pub(super) fn root(&self, environment: &Environment) -> PathBuf {
         self.project.root_or_name(environment)
     }
 
-    /// The places of what its driver writes of a run, as far as there are such places.
+    /// Returns the places of the files that the driver writes, as far as they are valid.
     pub(super) fn beside(&self, workspace: &Path) -> Beside {
         let find = |flag, path: &Option<PathBuf>| outlet(flag, path.as_ref()?, workspace).ok();
         let (report, patch) = (find("--report", &self.report), find("--patch", &self.patch));
         Beside { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
     }
 
-    /// The commit whose lanes judge.
+    /// Returns the commit of `--lanes-from`.
     pub(super) fn lanes_from(&self) -> Option<&str> {
         self.lanes_from.as_deref()
     }
 
-    /// The models that are named.
+    /// Returns the models of `--model`.
     pub(super) fn models(&self) -> &[String] {
         &self.model
     }
 
-    /// Whether models are named.
+    /// Returns true if `--model` is given.
     pub(super) fn has_models(&self) -> bool {
         !self.model.is_empty()
     }
 
-    /// Where the patch is written.
+    /// Returns the absolute path of the patch.
     pub(super) fn patch(&self) -> Option<PathBuf> {
         self.patch.as_deref().map(whole)
     }
 
-    /// A flag that is of no use where nothing is delivered.
+    /// Returns a given flag that has no use without delivery.
     pub(super) fn not_for_eval(&self) -> Option<&'static str> {
         let is_in_place = self.isolation == Some(Isolation::InPlace);
         let is_committed = self.commit.is_some_and(|commit| commit != Commit::None);
@@ -215,25 +263,26 @@ impl RunOptions {
         flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
     }
 
-    /// Whether nothing is said that only one task can have; the patch of one that is raced is its winner's.
+    /// Checks that no flag is given that only one task can have. In a race, the patch is the
+    /// winner's.
     ///
     /// # Errors
-    /// When there is.
+    /// When there is such a flag.
     pub(super) fn must_be_for_many(&self, is_race: bool) -> Result<(), Failure> {
         let flags = [("--patch", self.patch.is_some() && !is_race), ("--record", self.record.is_some())];
         match flags.iter().find(|(_, is_said)| *is_said) {
             None => Ok(()),
             Some((flag, _)) => {
-                let error = anyhow!("{flag} writes one file, and there may be many runs");
-                Err(Failure::input(error).hint("run that task alone, or leave the flag out"))
+                let error = anyhow!("{flag} writes one file, but this command may start several runs");
+                Err(Failure::input(error).hint("run that task alone, or omit the flag"))
             }
         }
     }
 
-    /// The task, as these flags have it.
+    /// Returns the task with these flags applied.
     ///
     /// # Errors
-    /// When it demands what can never be.
+    /// When flags or task contradict each other.
     pub(super) fn say(&self, mut task: Task) -> Result<Task, Failure> {
         if !self.model.is_empty() {
             task.models.clone_from(&self.model);
@@ -254,25 +303,26 @@ impl RunOptions {
         task.baseline = self.baseline.or(task.baseline);
         if (task.base.is_some() || self.from_commit) && task.isolation != Isolation::Worktree {
             let flag = if self.from_commit { "--from-commit" } else { "--base" };
-            let error = anyhow!("{flag}: only a worktree is made from a commit, and the task is worked on in place");
-            return Err(Failure::input(error).hint(format!("add `--isolation worktree`, or leave {flag} out")));
+            let error = anyhow!("{flag}: only a worktree starts from a commit, but the task runs in place");
+            return Err(Failure::input(error).hint(format!("add `--isolation worktree`, or omit {flag}")));
         }
         if self.from_commit {
             task.base.get_or_insert_with(|| "HEAD".to_owned());
         }
         if self.patch.is_some() && task.gate == GateChoice::Skip {
-            let error = anyhow!("--patch: a patch is of verified work, and without a gate nothing is verified");
-            return Err(Failure::input(error).hint("name a lane, or leave --patch out"));
+            let error = anyhow!("--patch: a patch holds verified work, but without a gate nothing is verified");
+            return Err(Failure::input(error).hint("name a lane, or omit --patch"));
         }
         match task.contradiction() {
             None => Ok(task),
             Some(why) => {
-                Err(Failure::input(anyhow!(why)).hint("remove one of the two, in the task or among the flags"))
+                Err(Failure::input(anyhow!(why)).hint("remove one of the two, from the task or from the flags"))
             }
         }
     }
 
-    /// What the agent works with, but for its models; these are their keys, as far as they come from elsewhere than the environment.
+    /// Returns the settings of the agent, without its models. `keys` are the models' keys that do
+    /// not come from the environment.
     pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &Late) -> Settings {
         let set = place.set;
         Settings {
@@ -303,15 +353,16 @@ impl RunOptions {
         }
     }
 
-    /// Where what the models say is recorded, found before the agent can change where that is.
+    /// Finds the place of the recording before the agent can change it.
     ///
     /// # Errors
-    /// When it cannot be there.
+    /// When the file cannot be there.
     pub(super) fn record(&self, workspace: &Path) -> Result<Option<Outlet>, Failure> {
         self.record.as_ref().map(|path| record::place(path, workspace)).transpose()
     }
 
-    /// Where the report is written too, as whole paths: the run may be taken up again from another folder.
+    /// Returns the absolute paths of the report, because the run may be resumed from another
+    /// folder.
     pub(super) fn reports(&self) -> Vec<PathBuf> {
         self.report.iter().map(|path| whole(path)).collect()
     }

@@ -1,4 +1,4 @@
-//! Files that are written when all is over: whether they can be is known before anything begins.
+//! Checks, before anything begins, that output files can be written at the end.
 
 use super::failure::Failure;
 use crate::workspace::Outlet;
@@ -9,27 +9,28 @@ use std::path::Path;
 /// Checks that a file could be written to `path`, which `flag` names.
 ///
 /// # Errors
-/// When there is no folder for it, or one that is not ours to write, or a folder in its place.
+/// When `path` is a folder, or its folder does not exist or cannot be written.
 pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let why = if path.is_dir() {
-        "it is a folder"
+        "the path is a folder"
     } else if !folder.is_dir() {
-        "there is no folder for it"
+        "its folder does not exist"
     } else if !path.exists() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        "its folder cannot be written to"
+        "its folder is not writable"
     } else if path.exists() && access(path, Access::WRITE_OK).is_err() {
-        "it cannot be written to"
+        "the file is not writable"
     } else {
         return Ok(());
     };
     Err(Failure::input(anyhow!("{flag} {}: {why}", path.display())))
 }
 
-/// The same for what is written after an agent was at work; gives where it really is.
+/// Finds the real path of a file that is written after an agent's work, and checks it like
+/// [`has_place`].
 ///
 /// # Errors
-/// Also when the way leads through a link in the workspace.
+/// Those of [`has_place`]; also when the path leads through a link in the workspace.
 pub(super) fn outlet(flag: &str, path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
     let found = Outlet::find(path, workspace).map_err(|fault| Failure::input(anyhow!("{flag}: {fault}")))?;
     has_place(flag, found.path()).map(|()| found)

@@ -1,16 +1,16 @@
-//! The first screen of help: the verbs in groups.
+//! The list of verbs in groups, for the help of the program.
 
 use clap::Command;
 
-/// The verbs, by what they are for.
+/// The verbs by group.
 pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     ("Everyday", &["init", "run", "fix", "lanes", "apply", "doctor"]),
     ("Inspect", &["runs", "batch", "worktrees", "memory", "models", "config", "specs", "eval", "verify-report"]),
     ("Server", &["serve", "jobs", "monitors", "sync"]),
     ("Plumbing", &["schema", "completions", "man", "help"]),
 ];
-/// The line of `help`, a verb that clap adds by itself.
-const HELP: &str = "Print the help of a verb";
+/// The description of `help`, a verb that clap adds itself.
+const HELP: &str = "Print the help of a command";
 
 /// Lists the verbs in groups in the help of the program.
 pub(super) fn grouped(command: Command) -> Command {

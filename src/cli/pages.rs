@@ -1,4 +1,5 @@
-//! `fledge completions` and `fledge man`: what shells and `man` know of the verbs, made of the table that parses them.
+//! `fledge completions` and `fledge man`: shell completions and manual pages, generated from the
+//! command-line parser.
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  fledge completions bash > ~/.local/share/bash-completion/completions/fledge\n  \
     fledge completions zsh > ~/.zfunc/_fledge\n  fledge completions fish > ~/.config/fish/completions/fledge.fish")]
 pub(super) struct CompletionArguments {
-    /// The shell: bash, zsh, fish, elvish, powershell
+    /// The shell
     shell: Shell,
 }
 
@@ -22,14 +23,14 @@ pub(super) struct CompletionArguments {
     after_help = "Examples:\n  fledge man | man -l -\n  fledge man lanes run | man -l -\n  fledge man --out ~/.local/share/man/man1"
 )]
 pub(super) struct ManArguments {
-    /// The verb whose page is printed; the first page where none is named
+    /// The verb to print the page of [default: the program itself]
     verb: Vec<String>,
-    /// Write all pages to this folder, one a verb, instead of printing one
+    /// Write all pages to this folder, one per verb, instead of printing one
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     out: Option<PathBuf>,
 }
 
-/// Prints the completions; gives the exit code.
+/// Prints a completion script; returns the exit code.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -39,12 +40,12 @@ pub(super) fn complete(arguments: &CompletionArguments, mut program: Command) ->
     print_bytes(&script).map_err(no_output).map(|()| 0)
 }
 
-/// Prints a page, or writes them all; gives the exit code.
+/// Prints a page or writes all pages; returns the exit code.
 ///
 /// # Errors
-/// A verb that is not there, a folder that cannot be written, or standard output that cannot.
+/// When the verb does not exist, or the folder or standard output cannot be written.
 pub(super) fn man(arguments: &ManArguments, mut program: Command) -> Result<u8, Failure> {
-    program.build(); // so that each verb knows its whole name
+    program.build(); // sets the full names of verbs
     match &arguments.out {
         Some(folder) => write_all(folder, &program),
         None => {
@@ -53,24 +54,24 @@ pub(super) fn man(arguments: &ManArguments, mut program: Command) -> Result<u8, 
     }
 }
 
-/// The verb of these words.
+/// Returns the verb with this path of names.
 fn of<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Failure> {
     words.iter().try_fold(program, |verb, word| {
         let near = || {
             let known: Vec<&str> = shown(verb).map(Command::get_name).collect();
             match crate::yaml::nearest(word, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => format!("`{}` has no verbs of its own", verb.get_name()),
-                None => format!("there are: {}", known.join(", ")),
+                None if known.is_empty() => format!("`{}` has no subcommands", verb.get_name()),
+                None => format!("expected one of: {}", known.join(", ")),
             }
         };
         shown(verb)
             .find(|own| own.get_name() == word)
-            .ok_or_else(|| Failure::input(anyhow!("there is no verb `{word}` ({})", near())))
+            .ok_or_else(|| Failure::input(anyhow!("unknown command `{word}` ({})", near())))
     })
 }
 
-/// Those that people are told of.
+/// Returns the visible verbs.
 fn shown(verb: &Command) -> impl Iterator<Item = &Command> {
     verb.get_subcommands().filter(|own| !own.is_hide_set() && own.get_name() != "help")
 }
@@ -79,12 +80,13 @@ fn page(verb: &Command) -> Result<Vec<u8>, anyhow::Error> {
     let mut page = Vec::new();
     let name = verb.get_display_name().unwrap_or(verb.get_name()).to_owned();
     let verb = verb.clone().display_name(&name);
-    clap_mangen::Man::new(verb).title(name).render(&mut page).context("the page cannot be made")?;
+    clap_mangen::Man::new(verb).title(name).render(&mut page).context("cannot create the page")?;
     Ok(page)
 }
 
 fn write_all(folder: &Path, program: &Command) -> Result<u8, Failure> {
-    let made = std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()));
+    let made =
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()));
     made.map_err(Failure::input)?;
     let mut left = vec![program];
     let mut written = 0_usize;
@@ -111,16 +113,16 @@ mod tests {
     use crate::cli::Arguments;
     use clap::{CommandFactory, Parser};
 
-    /// Every verb that does something, by its words.
+    /// Returns every verb below the program with its path and the text after its help.
     fn verbs(verb: &Command, words: &[String]) -> Vec<(Vec<String>, String)> {
         let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
         let below = shown(verb).flat_map(|verb| verbs(verb, &[words, &[verb.get_name().to_owned()]].concat()));
-        // The program itself shows its exit codes there.
+        // The program's own help shows its exit codes there.
         let own = (words.len() > 1).then(|| (words.to_vec(), help));
         own.into_iter().chain(below).collect()
     }
 
-    /// The commands of a line of a shell, each with its words: enough of a shell for examples.
+    /// Splits a shell line into commands and words, well enough for examples.
     fn commands(line: &str) -> Vec<Vec<String>> {
         let (mut all, mut word, mut quote) = (vec![Vec::new()], String::new(), None);
         for c in line.chars().chain([' ']) {
@@ -138,7 +140,7 @@ mod tests {
                 (c, _) => word.push(c),
             }
         }
-        // Where a stream goes is not the program's.
+        // Redirections are not arguments of the program.
         let ends =
             |words: &Vec<String>| words.iter().position(|word| word == ">" || word == "<").unwrap_or(words.len());
         all.iter().map(|words| words[..ends(words)].to_vec()).collect()

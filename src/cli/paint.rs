@@ -1,4 +1,5 @@
-//! Lines on standard error, in colour where a terminal wants it (`NO_COLOR` and pipes do not).
+//! Lines on standard error, coloured if a terminal supports it. `NO_COLOR` and pipes turn colours
+//! off.
 
 use super::live;
 use super::terminal::linked;
@@ -13,13 +14,13 @@ use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether GitHub's runner reads what is printed, and takes some of it for commands.
+/// True if GitHub's runner reads the output. It takes some text for commands.
 static TO_RUNNER: AtomicBool = AtomicBool::new(false);
 
-/// Bytes of many lines that are written at once.
+/// Bytes of lines to write at once.
 const PIECE: usize = 64 * 1024;
 
-/// How a piece of a line looks.
+/// The look of a piece of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -28,7 +29,7 @@ pub(super) enum Tone {
     Warn,
     Strong,
     Faint,
-    /// A path, which is a link where the terminal has them.
+    /// A path; a link if the terminal supports links.
     Path,
 }
 
@@ -45,10 +46,11 @@ impl Tone {
     }
 }
 
-/// When output is coloured.
+/// The choice of coloured output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ColorWhen {
-    // On a terminal, unless NO_COLOR says otherwise; elsewhere where FORCE_COLOR or CLICOLOR_FORCE does.
+    // Colours on a terminal unless NO_COLOR is set, elsewhere if FORCE_COLOR or CLICOLOR_FORCE is
+    // set.
     #[default]
     Auto,
     Always,
@@ -56,7 +58,7 @@ pub(super) enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// Settles it for the whole process, before anything is printed.
+    /// Applies the choice to the whole process. Call it before anything is printed.
     pub(super) fn settle(self, environment: &Environment) {
         let is_set = |name| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
         let choice = match self {
@@ -70,28 +72,28 @@ impl ColorWhen {
     }
 }
 
-/// Whether standard error shows colours.
+/// Returns true if standard error shows colours.
 pub(super) fn is_colourful() -> bool {
     static IS_COLOURFUL: OnceLock<bool> = OnceLock::new();
     *IS_COLOURFUL.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
 }
 
-/// Whether standard error is a terminal whose cursor can be moved.
+/// Returns true if standard error is a terminal that can move its cursor.
 pub(super) fn can_draw(environment: &Environment) -> bool {
     std::io::stderr().is_terminal() && environment.get("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// Whether a job of GitHub's runs this.
+/// Returns true if this process runs in a job of GitHub Actions.
 pub(super) fn is_runner(environment: &Environment) -> bool {
     environment.get("GITHUB_ACTIONS") == Some("true")
 }
 
-/// From now on GitHub's runner is the reader: text that it would take for commands is made inert.
+/// Makes commands of GitHub's runner inert in all later output.
 pub(super) fn speak_to_runner() {
     TO_RUNNER.store(true, Ordering::Relaxed);
 }
 
-/// Whether GitHub's runner is the reader.
+/// Returns true if GitHub's runner reads the output.
 pub(super) fn speaks_to_runner() -> bool {
     TO_RUNNER.load(Ordering::Relaxed)
 }
@@ -101,32 +103,32 @@ pub(super) fn command(command: &str) {
     live::above(&format!("{}\n", one_line(command)));
 }
 
-/// Writes pieces, and ends the line; where live lines are drawn, it is broken between words. A reader that has gone away is no failure of
-/// ours.
+/// Writes pieces as a line. If live lines are drawn, breaks it between words. A reader that has
+/// gone away is not an error.
 pub(super) fn line<T: AsRef<str>>(pieces: &[(Tone, T)]) {
     let Some(width) = live::drawn_width() else { return show(pieces, "\n") };
     let pieces: Vec<(Tone, &str)> = pieces.iter().map(|(tone, text)| (*tone, text.as_ref())).collect();
     wrapped(&pieces, width).iter().for_each(|line| show(line, "\n"));
 }
 
-/// Writes pieces.
+/// Writes pieces without a line end.
 pub(super) fn write(pieces: &[(Tone, &str)]) {
     show(pieces, "");
 }
 
-/// Writes all at once, so that nothing comes between.
+/// Writes everything at once, so that no other output comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
     log(&(painted(pieces) + end));
 }
 
-/// Many lines, written in few large pieces.
+/// A buffer that writes many lines in few large pieces.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     text: String,
 }
 
 impl Lines {
-    /// Takes a line, and writes when there are enough.
+    /// Adds a line; writes the buffer if it is large enough.
     pub(super) fn line<T: AsRef<str>>(&mut self, pieces: &[(Tone, T)]) {
         self.text.push_str(&painted(pieces));
         self.text.push('\n');
@@ -135,14 +137,14 @@ impl Lines {
         }
     }
 
-    /// Writes what there is.
+    /// Writes the rest of the buffer.
     pub(super) fn write(&mut self) {
         log(&self.text);
         self.text.clear();
     }
 }
 
-/// Lines for standard output, in colour where that is a terminal that wants it.
+/// Returns lines as text for standard output, coloured if a terminal supports it.
 pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     let is_colourful = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     let lines: Vec<String> = lines.iter().map(|line| coloured(line, is_colourful).trim_end().to_owned()).collect();
@@ -150,7 +152,7 @@ pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
     read_by_runner(&text).into_owned()
 }
 
-/// Pieces as text for standard error.
+/// Returns pieces as text for standard error.
 pub(super) fn painted<T: AsRef<str>>(pieces: &[(Tone, T)]) -> String {
     coloured(pieces, is_colourful())
 }
@@ -166,7 +168,7 @@ fn coloured<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
     pieces.iter().map(paint).collect()
 }
 
-/// Writes text that is harmless already.
+/// Writes text that has already passed [`harmless`].
 pub(super) fn log(text: &str) {
     live::above(&read_by_runner(text));
 }
@@ -186,19 +188,19 @@ impl Write for LogWriter {
     }
 }
 
-/// Returns text in which GitHub's runner, where it is the reader, finds no command.
+/// Returns the text without commands for GitHub's runner, if it reads the output.
 fn read_by_runner(text: &str) -> std::borrow::Cow<'_, str> {
     if speaks_to_runner() { github::inert(text).into() } else { text.into() }
 }
 
-/// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a
-/// tool says moves no cursor, changes no title, and reads as it is.
+/// Removes control characters except line ends and tabs, and invisible characters that turn or hide
+/// text. Text of models and tools then cannot move the cursor or change the title.
 pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
     if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
 }
 
-/// The same in one line.
+/// Returns harmless text in one line.
 pub(super) fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }

@@ -1,4 +1,5 @@
-//! The project that a command is about: the nearest folder with lanes or a configuration, from the folder of `-C` upwards.
+//! The project of a command: the nearest folder with lanes or a configuration, from the folder of
+//! `-C` upwards.
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
@@ -11,10 +12,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The bits of a folder such as `/tmp`: everyone may write, and remove only their own files.
+/// The mode bits of a folder such as `/tmp`: everyone may write, and remove only their own files.
 const SHARED: u32 = 0o1002;
 
-// Where the search for the project begins.
+// Options for the project.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProjectArguments {
     /// The project, or a folder in it
@@ -26,7 +27,7 @@ impl ProjectArguments {
     /// Returns the folder of `-C`.
     ///
     /// # Errors
-    /// When there is no such folder.
+    /// When the folder does not exist.
     pub(super) fn folder(&self) -> Result<PathBuf, Failure> {
         let folder = self
             .workspace
@@ -35,10 +36,11 @@ impl ProjectArguments {
         folder.with_context(|| format!("there is no folder {}", self.workspace.display())).map_err(Failure::input)
     }
 
-    /// Returns the project's root. Names it on standard error if it is neither the folder of `-C` nor the current folder.
+    /// Returns the project's root. Prints it on standard error if it is neither the folder of `-C`
+    /// nor the current folder.
     ///
     /// # Errors
-    /// When there is no such folder.
+    /// When the folder of `-C` does not exist.
     pub(super) fn root(&self, environment: &Environment) -> Result<PathBuf, Failure> {
         let folder = self.folder()?;
         let root = root_of(&folder, environment.get("HOME").map(Path::new));
@@ -48,15 +50,16 @@ impl ProjectArguments {
         Ok(root)
     }
 
-    /// Returns the project's root, or where there is none the path as it was written: for messages about a failure.
+    /// Returns the project's root for messages about a failure; without one, the path as written.
     pub(super) fn root_or_name(&self, environment: &Environment) -> PathBuf {
         let home = environment.get("HOME").map(Path::new);
         self.folder().map_or_else(|_| self.workspace.clone(), |folder| root_of(&folder, home))
     }
 }
 
-/// Returns the root of the project that a folder belongs to: the nearest folder with lanes or a configuration, else the top of the git
-/// repository, else the folder itself. The search ends below the user's home folder. `folder` is a canonical path.
+/// Returns the root of the project that a folder belongs to. It is the nearest folder with lanes, a
+/// configuration or a repository, else the folder itself. The search ends below the user's home
+/// folder. `folder` is a canonical path.
 pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     let owner = folder.metadata().map(|about| about.uid()).ok();
     let home = home.and_then(|home| home.canonicalize().ok());
@@ -79,7 +82,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// Each row: the files that there are, the folder where the search begins, and the root.
+    /// Each row: the existing files, the folder where the search begins, and the root.
     const ROOTS: [(&[&str], &str, &str); 12] = [
         (&["lanes/verify.yaml", "src/x"], "src", ""),
         (&["lanes/verify.yml", "a/b/c/x"], "a/b/c", ""),

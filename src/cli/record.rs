@@ -1,4 +1,5 @@
-//! `--record`: what the models of a run have said, written as a cassette when it is over, however it ended.
+//! `--record`: the models' answers of a run, written as a cassette at the end of every run, even a
+//! failed one.
 
 use super::failure::Failure;
 use super::outlet::outlet;
@@ -9,34 +10,34 @@ use crate::workspace::Outlet;
 use anyhow::anyhow;
 use std::path::{Component, Path};
 
-/// Finds where the cassette comes to be, before anybody is at work.
+/// Finds the place of the cassette before any agent works.
 ///
 /// # Errors
-/// When there is something already, no folder for it, or git's own.
+/// When the file exists, has no folder, or is in `.git`.
 pub(super) fn place(path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
     let found = outlet_beside_git("--record", path, workspace)?;
     if found.path().symlink_metadata().is_ok() {
-        let error = anyhow!("--record {}: there is a file of that name already", path.display());
-        return Err(Failure::input(error).hint("name another file, or remove that one: it is not replaced"));
+        let error = anyhow!("--record {}: the file exists already", path.display());
+        return Err(Failure::input(error).hint("name another file, or remove the existing file"));
     }
     Ok(found)
 }
 
-/// The same for what may take the place of a file.
+/// Finds the place of a file that may replace another one.
 ///
 /// # Errors
-/// When there is no folder for it, or git's own.
+/// When the file has no folder, or is in `.git`.
 pub(super) fn outlet_beside_git(flag: &str, path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
     let found = outlet(flag, path, workspace)?;
     let is_git = |part: Component<'_>| matches!(part, Component::Normal(name) if name == ".git");
     if found.path().components().any(is_git) {
-        let error = anyhow!("{flag} {}: it would lie inside of `.git`, which belongs to git", path.display());
-        return Err(Failure::input(error).hint("name a file elsewhere"));
+        let error = anyhow!("{flag} {}: cannot write inside `.git`, which belongs to git", path.display());
+        return Err(Failure::input(error).hint("name a file outside `.git`"));
     }
     Ok(found)
 }
 
-/// The cassette of a run, as text.
+/// Returns the cassette of a run as text.
 ///
 /// # Errors
 /// When its journal cannot be read.
@@ -45,10 +46,10 @@ pub(super) fn text(store: &Store, run: &RunId) -> Result<String, Failure> {
     recording.to_yaml(&format!("run {run}")).map_err(Failure::own)
 }
 
-/// Writes the cassette of a run, whole or not at all.
+/// Writes the cassette of a run, completely or not at all.
 ///
 /// # Errors
-/// When its journal cannot be read, or the file not be written.
+/// When its journal cannot be read, or the file cannot be written.
 pub(super) fn write(place: &Outlet, store: &Store, run: &RunId) -> Result<(), Failure> {
     place.write(text(store, run)?.as_bytes(), &|| true).map_err(Failure::own)
 }

@@ -1,5 +1,6 @@
-//! What `fledge run` and `fledge fix` leave for continuous integration: the last verdict as JUnit, Markdown, SARIF and GitLab's code quality,
-//! and for a job of GitHub's annotations, its summary and its outputs.
+//! Results of `fledge run` and `fledge fix` for continuous integration: the last verdict as JUnit,
+//! Markdown, SARIF and GitLab's code quality. For a job of GitHub Actions also annotations, a
+//! summary and outputs.
 
 use super::failure::Failure;
 use super::lanes::below_checkout;
@@ -22,29 +23,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ResultArguments {
-    /// Write the last verdict as a JUnit report, with a test for each step
+    /// Write the last verdict to FILE as a JUnit report, with a test for each step
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a summary in Markdown
+    /// Write a summary to FILE, as Markdown
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Write what the last verdict complains of as SARIF, for code scanning
+    /// Write the problems of the last verdict to FILE as SARIF, for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
-    /// Write the same as a code quality report of GitLab's
+    /// Write the problems of the last verdict to FILE as a GitLab code quality report
     #[arg(long, value_name = "FILE")]
     code_quality: Option<PathBuf>,
 }
 
-/// Where all of it goes, found before anybody is at work.
+/// The places of all results, found before any agent works.
 #[derive(Debug, Clone)]
 pub(super) struct Results {
     files: Vec<(Form, Outlet)>,
-    /// The summary and the outputs of a job of GitHub's; both files are its runner's.
+    /// The files of a job of GitHub Actions, which belong to its runner.
     job: Option<Job>,
-    /// Where what is not written here goes, of a run that begins.
+    /// The places of files that others write, for a run that cannot begin.
     beside: Beside,
-    /// Whether a run's end was told here: nothing that comes later takes its place.
+    /// True once the end of a run is reported; later results do not replace it.
     was_told: Arc<AtomicBool>,
 }
 
@@ -57,19 +58,19 @@ pub(super) struct Beside {
 
 #[derive(Debug, Clone, Default)]
 struct Job {
-    /// Where the workspace stands below the checkout.
+    /// The path of the workspace below the checkout.
     below: PathBuf,
     summary: Option<PathBuf>,
     outputs: Option<PathBuf>,
 }
 
-/// What many runs came to, in each form.
+/// The results of several runs in each form.
 #[derive(Debug)]
 pub(super) struct Texts {
     pub(super) junit: String,
     pub(super) page: String,
     pub(super) report: String,
-    /// The outputs of a job of GitHub's.
+    /// The outputs of a job of GitHub Actions.
     pub(super) outputs: String,
 }
 
@@ -77,14 +78,14 @@ pub(super) struct Texts {
 enum Form {
     Junit,
     Summary,
-    /// The combined report of many tasks.
+    /// The combined report of several tasks.
     Report,
     Sarif,
     CodeQuality,
 }
 
 impl ResultArguments {
-    /// Those of the places that there are, for what is to be said although others are not.
+    /// Returns the valid places, for a message that other places are not valid.
     pub(super) fn sound_places(&self, workspace: &Path, environment: &Environment) -> Results {
         let found: Vec<(Form, Outlet)> =
             self.asked().filter_map(|(flag, form, path)| Some((form, outlet(flag, path, workspace).ok()?))).collect();
@@ -96,13 +97,13 @@ impl ResultArguments {
     /// Finds the place of each file.
     ///
     /// # Errors
-    /// A file without a place, or two for one.
+    /// When a file cannot be written, or two have the same place.
     pub(super) fn places(&self, workspace: &Path, environment: &Environment) -> Result<Results, Failure> {
         let mut files: Vec<(Form, Outlet)> = Vec::new();
         for (flag, form, path) in self.asked() {
             let place = outlet(flag, path, workspace)?;
             if files.iter().any(|(_, taken)| *taken == place) {
-                return Err(Failure::input(anyhow!("{flag} {}: another result goes there already", path.display())));
+                return Err(Failure::input(anyhow!("{flag} {}: the file is in use for other output", path.display())));
             }
             files.push((form, place));
         }
@@ -121,10 +122,10 @@ impl ResultArguments {
 }
 
 impl ResultArguments {
-    /// The same for many tasks, whose combined report is one of the files.
+    /// Finds the places for several tasks, with the combined report.
     ///
     /// # Errors
-    /// A file without a place, two for one, or one of a form that only a single task has.
+    /// When a file cannot be written, two have the same place, or a form is for a single task only.
     pub(super) fn places_of_batch(
         &self,
         report: Option<&Path>,
@@ -133,15 +134,18 @@ impl ResultArguments {
     ) -> Result<Results, Failure> {
         for (flag, path) in [("--sarif", &self.sarif), ("--code-quality", &self.code_quality)] {
             if path.is_some() {
-                let error = anyhow!("{flag} tells of one gate, and there may be many tasks");
-                return Err(Failure::input(error).hint("run that task alone, or leave the flag out"));
+                let error = anyhow!("{flag} reports one gate, but there may be several tasks");
+                return Err(Failure::input(error).hint("run that task alone, or omit the flag"));
             }
         }
         let mut results = self.places(workspace, environment)?;
         if let Some(path) = report {
             let place = outlet("--report", path, workspace)?;
             if results.files.iter().any(|(_, taken)| *taken == place) {
-                return Err(Failure::input(anyhow!("--report {}: another result goes there already", path.display())));
+                return Err(Failure::input(anyhow!(
+                    "--report {}: the file is in use for other output",
+                    path.display()
+                )));
             }
             results.files.push((Form::Report, place));
         }
@@ -150,7 +154,8 @@ impl ResultArguments {
 }
 
 impl Results {
-    /// What a job of GitHub's is told, where this is one, and no files.
+    /// Returns the results of a job of GitHub Actions, if this process runs in one, without other
+    /// files.
     pub(super) fn of_job(workspace: &Path, environment: &Environment) -> Self {
         let variable = |name| environment.get(name).map(PathBuf::from);
         let job = paint::is_runner(environment).then(|| Job {
@@ -161,29 +166,29 @@ impl Results {
         Self { files: Vec::new(), job, beside: Beside::default(), was_told: Arc::default() }
     }
 
-    /// The same, with the files that are written elsewhere.
+    /// Adds the files that others write.
     pub(super) fn with(self, beside: Beside) -> Self {
         Self { beside, ..self }
     }
 
-    /// Writes all of it.
+    /// Writes all results of a run.
     ///
     /// # Errors
-    /// The first that cannot be written; the others are.
+    /// The first failure; the other files are still written.
     pub(super) fn write(&self, result: &TaskResult) -> Result<(), Failure> {
         let lanes = job::lanes(result);
         let before = job::before(result);
         let lane = job::judged(result, &lanes, &before);
-        // Who wants no gate is not told that it was not run.
+        // A run that skips its gate gets no annotation that the gate was skipped.
         let told = if result.verification == Verification::Skipped { &[][..] } else { &[&lane] };
         self.put(&lane, told, &job::page(result, &lane), &job::outputs(result))
     }
 
-    /// Writes that a run could not begin, or came to no result: what an earlier one has left would else be taken for its result. Does nothing
-    /// where a result was told.
+    /// Writes that a run could not begin or has no result. Otherwise an earlier result would be
+    /// taken for its own. Does nothing if a result was reported.
     ///
     /// # Errors
-    /// As those of [`Self::write`].
+    /// Those of [`Self::write`].
     pub(super) fn write_unbegun(&self, failure: &Failure) -> Result<(), Failure> {
         if self.was_told.load(Ordering::Relaxed) {
             return Ok(());
@@ -195,10 +200,10 @@ impl Results {
         put.and(self.put_beside(failure))
     }
 
-    /// The same of a batch, by what it goes by.
+    /// Writes that a batch, with its name, could not begin or has no result.
     ///
     /// # Errors
-    /// As those of [`Self::write`].
+    /// Those of [`Self::write`].
     pub(super) fn write_unbegun_batch(&self, batch: &str, failure: &Failure) -> Result<(), Failure> {
         let why = failure.message();
         if self.job.is_some() {
@@ -207,7 +212,7 @@ impl Results {
         let (junit, page) = (forms::unbegun_junit(batch, &why), forms::unbegun_page(batch, &why));
         let (report, outputs) = (String::new(), forms::unbegun_outputs(failure.code()));
         let written = self.write_texts(&Texts { junit, page, report, outputs });
-        // A batch has none of these; one that was asked for it was refused, and an older one tells nothing of that.
+        // A batch refuses these forms. Replace older files, which say nothing of the batch.
         let lane = LaneResult { lane: batch, ..job::unbegun(&why) };
         let mut others = self.files.iter().filter_map(|(form, place)| match form {
             Form::Sarif => Some((place, sarif::document(&lane))),
@@ -218,17 +223,17 @@ impl Results {
         written.and(refused.map_err(Failure::own)).and(self.put_beside(failure))
     }
 
-    /// No report and no patch of an earlier run stays.
+    /// Replaces an earlier run's report, and removes its patch.
     fn put_beside(&self, failure: &Failure) -> Result<(), Failure> {
         let Beside { report, patch } = &self.beside;
         if let Some(place) = report {
             let text = format!("{:#}\n", job::unbegun_report(failure.code(), failure.reason(), &failure.message()));
             place.write(text.as_bytes(), &|| false).map_err(Failure::own)?;
         }
-        patch.as_ref().map_or(Ok(()), Outlet::remove).context("an old patch cannot be removed").map_err(Failure::own)
+        patch.as_ref().map_or(Ok(()), Outlet::remove).context("cannot remove the old patch").map_err(Failure::own)
     }
 
-    /// `told` is what there are annotations of.
+    /// Writes the results; `told` are the lanes to annotate.
     fn put(&self, lane: &LaneResult<'_>, told: &[&LaneResult<'_>], page: &str, outputs: &str) -> Result<(), Failure> {
         self.was_told.store(true, Ordering::Relaxed);
         let mut failed = None;
@@ -243,7 +248,7 @@ impl Results {
                 Form::Summary => page.to_owned(),
                 Form::Sarif => sarif::document(lane),
                 Form::CodeQuality => code_quality::document(lane),
-                Form::Report => continue, // that of a run is written by its driver
+                Form::Report => continue, // the driver writes the report of a run
             };
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
@@ -255,7 +260,7 @@ impl Results {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Tells a job of GitHub's what one of many runs came to.
+    /// Writes annotations of one of several runs for a job of GitHub Actions.
     pub(super) fn annotate(&self, result: &TaskResult) {
         let lanes = job::lanes(result);
         if let Some(job) = &self.job {
@@ -265,19 +270,19 @@ impl Results {
         }
     }
 
-    /// Writes what many tasks came to.
+    /// Writes the results of several tasks.
     ///
     /// # Errors
-    /// The first that cannot be written; the others are.
+    /// The first failure; the other files are still written.
     pub(super) fn write_batch(&self, summary: &Summary) -> Result<(), Failure> {
         let (junit, page) = (forms::junit(summary), forms::page(summary));
         self.write_texts(&Texts { junit, page, report: summary.to_json(), outputs: forms::outputs(summary) })
     }
 
-    /// Writes what many runs came to, in its forms.
+    /// Writes the given results of several runs.
     ///
     /// # Errors
-    /// The first that cannot be written; the others are.
+    /// The first failure; the other files are still written.
     pub(super) fn write_texts(&self, texts: &Texts) -> Result<(), Failure> {
         let mut failed = None;
         let mut keep = |done: Result<(), Failure>| {
@@ -290,7 +295,7 @@ impl Results {
                 Form::Junit => &texts.junit,
                 Form::Summary => &texts.page,
                 Form::Report => &texts.report,
-                Form::Sarif | Form::CodeQuality => continue, // refused before
+                Form::Sarif | Form::CodeQuality => continue, // refused earlier
             };
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
@@ -302,7 +307,7 @@ impl Results {
     }
 }
 
-/// Adds to a file that others add to as well.
+/// Appends to a file that others append to as well.
 fn append(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     let written =

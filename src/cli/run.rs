@@ -1,4 +1,4 @@
-//! `fledge run`: a task in; an exit code, a report and a story out.
+//! `fledge run`: runs a task, and returns an exit code, a report and a log of the run.
 
 use super::batch::{self, BatchArguments, Request};
 use super::configured;
@@ -38,19 +38,20 @@ use std::path::{Path, PathBuf};
     fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume\n  fledge run task.md --candidates 3"
 )]
 pub(super) struct RunArguments {
-    /// The task: a Markdown file, or `-` for standard input; or many: files, folders, globs, or one batch.yaml
+    /// Markdown task file, or `-` for standard input; several: files, folders, globs, or one
+    /// batch.yaml
     #[arg(required_unless_present = "prompt", value_name = "TASK")]
     tasks: Vec<String>,
-    /// The text of the task itself, instead of a file
+    /// Text of the task, instead of a file
     #[arg(long, short, value_name = "TEXT", conflicts_with = "tasks", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Run no gate: the result is `skipped`, not verified by anything
+    /// Run no gate; the result is `skipped`, not verified
     #[arg(long, conflicts_with_all = ["lane", "expect"])]
     no_verify: bool,
-    /// A value for a parameter of the task
+    /// Value of a parameter of the task; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
-    /// A YAML file with values for parameters; --param wins
+    /// Read values of parameters from a YAML file; --param overrides them
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
     #[command(flatten)]
@@ -59,20 +60,20 @@ pub(super) struct RunArguments {
     batch: BatchArguments,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// Whatever was wrong before the run began.
+/// Every failure before the run began.
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
     let RunArguments { tasks, prompt, no_verify, options, batch, .. } = arguments;
     if is_prose(tasks) {
         let error = anyhow!("there is no task file `{}`", tasks.join(" "));
-        return Err(Failure::input(error).hint("if these words are the task itself: `fledge run -p '…'`"));
+        return Err(Failure::input(error).hint("to pass the task as text: `fledge run -p '…'`"));
     }
     must_say_something(prompt.as_deref())?;
     if prompt.is_some() && batch.is_any() {
-        let error = anyhow!("--prompt: one text is one run, and these flags are for many");
-        return Err(Failure::input(error).hint("write the task to a file, and name the file"));
+        let error = anyhow!("--prompt starts a single run, but these flags are for several runs");
+        return Err(Failure::input(error).hint("write the task to a file and name that file"));
     }
     if batch::is_meant(tasks, batch) {
         let params = values(arguments.params.as_deref(), &arguments.param)?;
@@ -82,10 +83,10 @@ pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result
     begin(options, |defaults| read_task(arguments, defaults), environment)
 }
 
-/// Has an agent work on a task; gives the exit code.
+/// Runs an agent on a task; returns the exit code.
 ///
 /// # Errors
-/// Whatever was wrong before the run began.
+/// Every failure before the run began.
 pub(super) fn begin(
     options: &RunOptions,
     task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
@@ -100,12 +101,12 @@ pub(super) fn begin(
     if let (Err(failure), false) = (&done, options.dry_run)
         && let Err(unwritten) = sound.write_unbegun(failure)
     {
-        unwritten.show(); // the exit code is the first one's
+        unwritten.show(); // the exit code stays that of the first failure
     }
     done
 }
 
-/// The same in this workspace, with the places of its results.
+/// Runs the agent in this workspace, with the places of its results.
 fn begin_in(
     workspace: &Path,
     options: &RunOptions,
@@ -115,7 +116,7 @@ fn begin_in(
 ) -> Result<u8, Failure> {
     let set = configured::load(environment, workspace).map_err(Failure::input)?;
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
-    // What is kept and shown of it is what the model is told: no secret.
+    // Mask secrets in the task: the model gets the same text that is stored and shown.
     let none = Late::default();
     let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
@@ -171,11 +172,11 @@ fn start_or_resume(
             let run = &row.head.id;
             if !options.resume_or_start {
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
-                return Err(Failure::input(error).hint("go on with that run by --resume-or-start, or use another key"));
+                return Err(Failure::input(error).hint("continue that run with --resume-or-start, or use another key"));
             }
             if !same(&store, &row) {
-                let error = anyhow!("run {run} was begun with another task, gate or options");
-                let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
+                let error = anyhow!("run {run} was started with another task, gate or options");
+                let hint = "run `fledge runs resume` to continue with the original task, or use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
             let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice.clone());
@@ -185,45 +186,45 @@ fn start_or_resume(
             };
             paint::line(&[
                 (Tone::Warn, "! "),
-                (Tone::Plain, &format!("{lost}: that run is ended, and another one begins")),
+                (Tone::Plain, &format!("{lost}: ending that run and starting a new run")),
             ]);
         }
         key = key.map(|_| found.free);
     }
     if task.isolation == Isolation::Worktree {
         let seen = options.settings(environment, &place, &Late::default());
-        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
         block_on(must_be_committed(&task, &seen, scratch.path()))?.map_err(refused)?;
     }
     let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
     taped(&run).map(|()| code)
 }
 
-/// Whether what is asked today is what was asked then. A result counts for that alone: the same text under another gate, or behind another
-/// wall, is another task, and a patch that nobody asked for then was not written.
+/// Returns true if today's request is the same as that of an earlier run. An earlier result only
+/// counts for the same task, gate and sandbox, and a patch only if that run wrote it there.
 fn is_asked_again(task: &Task, today: &Settings, then: &Terms) -> bool {
     let is_task = Task { source: then.task.source.clone(), ..task.clone() } == then.task;
     let is_gate =
         (&today.protect, &today.holdout, &today.lanes_from) == (&then.protect, &then.holdout, &then.lanes_from);
     let is_wall = (today.wall, today.network) == (then.wall, then.network);
-    // Where it leads was found then, through links and `..`.
+    // The earlier run resolved its path through links and `..`.
     let leads = |path: &Path| Outlet::find(path, &today.workspace).ok().map(|outlet| outlet.path().to_owned());
     let is_patch = today.patch.as_deref().is_none_or(|path| then.patch.is_some() && leads(path) == then.patch);
     is_task && is_gate && is_wall && is_patch
 }
 
-/// That a run could only be ended, since what was kept of its gate is gone.
+/// Returns the error of a run that could only be ended because the copy of its gate is lost.
 fn lost_gate(failure: &Failure) -> Option<&RunError> {
     failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
-/// Whether a run stands in the way of another one of its key: one that is over and not verified does not, but for one that ended only for
-/// now, for who would go on with it.
+/// Returns true if a run still owns its key. An ended run without verification does not, unless it
+/// ended only for now and the caller would resume it.
 fn must_count(row: &RunRow, goes_on: bool) -> bool {
     (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
-/// Returns true if the words of a command line are the text of a task and no files.
+/// Returns true if the words of a command line are the text of a task, not files.
 fn is_prose(tasks: &[String]) -> bool {
     let text = tasks.join(" ");
     let words = || tasks.iter().filter(|task| !Path::new(task).exists()).flat_map(|task| task.split_whitespace());
@@ -235,8 +236,10 @@ fn is_prose(tasks: &[String]) -> bool {
     text.contains(' ') && words().any(is_plain) && !tasks.iter().any(is_file)
 }
 
+/// Checks that the text of `--prompt` is not empty.
+///
 /// # Errors
-/// When a text on the command line has no words.
+/// When the text has no words.
 pub(super) fn must_say_something(prompt: Option<&str>) -> Result<(), Failure> {
     match prompt {
         Some(text) if text.trim().is_empty() => Err(Failure::input(anyhow!("--prompt: the text is empty"))),
@@ -254,11 +257,11 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
     }
     if !task.needs.is_empty() {
         let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
-        return Err(Failure::input(error).hint("name them beside it: `fledge run a.md b.md`, or a folder"));
+        return Err(Failure::input(error).hint("name them too: `fledge run a.md b.md`, or name their folder"));
     }
     if task.candidates.is_some() {
-        let error = anyhow!("{source}: `candidates` race from a file, which each of them reads");
-        return Err(Failure::input(error).hint("write the task to a file, or leave `candidates` out"));
+        let error = anyhow!("{source}: `candidates` need a task file, which each candidate reads");
+        return Err(Failure::input(error).hint("write the task to a file, or omit `candidates`"));
     }
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
@@ -280,7 +283,7 @@ pub(super) fn read_source(source: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).context("the task on standard input is not UTF-8").map_err(Failure::input)
 }
 
-/// Values for parameters: those of the file, then those of the flags.
+/// Returns the values of parameters. Flags override the file.
 pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamValues, Failure> {
     let mut values = ParamValues::new();
     if let Some(path) = params {
@@ -306,9 +309,9 @@ fn refused(fault: PlanFault) -> Failure {
     Failure::because(fault.reason, fault)
 }
 
-/// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
+/// Prints the plan: the prompts, the tools, the lanes and the limits. Calls nothing.
 fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
     block_on(must_be_committed(task, &settings, scratch.path()))?.map_err(refused)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
@@ -344,7 +347,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     Ok(0)
 }
 
-/// The plan of a dry run, as text.
+/// Returns the plan of a dry run as text.
 fn page(task: &Task, briefing: &Briefing) -> String {
     let mut text = format!("# {}\n\n## System prompt\n\n{}\n", task.title, briefing.plan.system);
     for message in &briefing.plan.messages {

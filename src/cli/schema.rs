@@ -1,5 +1,5 @@
-//! `fledge schema`: what can be written and what is given out, as JSON Schemas. What people write has them beside its readers; what is given
-//! out has them from its types.
+//! `fledge schema`: JSON Schemas of input and output. Schemas of input files are written beside
+//! their readers; those of output are generated from types.
 
 use super::failure::Failure;
 use super::{no_output, print_json};
@@ -17,34 +17,34 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge schema lane > lane.schema.json\n  fledge schema report | jq .properties\n\n\
-    In an editor with the YAML language server, the first line of a lane or a configuration may say where its schema is:\n  \
+    For an editor with the YAML language server, name the schema in the first line of a lane or a configuration:\n  \
     # yaml-language-server: $schema=../lane.schema.json"
 )]
 pub(super) struct SchemaArguments {
-    /// What it is the schema of
+    /// File or output to print the schema of
     name: Name,
 }
 
-/// What has a schema. One more is a name here and an arm in [`Name::schema`].
+/// The schemas. A new one needs a name here and an arm in [`Name::schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// The front matter of a task
+    /// Front matter of a task
     Task,
     /// `lanes/<name>.yaml`
     Lane,
-    /// `fledge.yaml`, and your own configuration
+    /// `fledge.yaml`, and your own configuration file
     Config,
-    /// What `--report` writes
+    /// Report of a run (`--report`)
     Report,
-    /// A line of `fledge run --json`
+    /// Line of `fledge run --json`
     Event,
     /// `batch.yaml`
     Batch,
-    /// What `--report` writes for many tasks
+    /// Report of several tasks (`--report`)
     BatchReport,
-    /// A line of `--json` for many tasks that is no event of one run
+    /// Line of `--json` for several tasks that is not an event of one run
     BatchEvent,
-    /// What `--report` writes for `fledge eval`
+    /// Report of `fledge eval` (`--report`)
     EvalReport,
 }
 
@@ -55,34 +55,34 @@ impl Name {
             Self::Lane => lane::schema(),
             Self::Config => config::schema(),
             Self::Report => {
-                of_type::<Report>("report", "A fledge report", "What a run came to: what `--report` writes.")
+                of_type::<Report>("report", "A fledge report", "The result of a run, as `--report` writes it.")
             }
             Self::Event => of_type::<EventRecord>(
                 "event",
                 "A fledge event",
-                "Something that a run tells: a line of `fledge run --json`.",
+                "An event of a run: a line of the output of `fledge run --json`.",
             ),
             Self::Batch => plan::schema(),
             Self::BatchReport => of_type::<Summary>(
                 "batch-report",
                 "A fledge batch report",
-                "What many tasks came to: what `--report` writes for them.",
+                "The result of many tasks, as `--report` writes it.",
             ),
             Self::BatchEvent => of_type::<BatchRecord<'_>>(
                 "batch-event",
                 "A fledge batch event",
-                "Something that a batch tells: a line of `--json` with a `batch` in it. Lines between them are events of its runs.",
+                "An event of a batch: a line of `--json` with the key `batch`. Other lines are events of its runs.",
             ),
             Self::EvalReport => of_type::<Evaluation>(
                 "eval-report",
                 "A fledge evaluation",
-                "What models came to on tasks: what `--report` writes for `fledge eval`.",
+                "The results of models on tasks, as `fledge eval --report` writes them.",
             ),
         }
     }
 }
 
-/// Prints a schema; gives the exit code.
+/// Prints a schema; returns the exit code.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -90,7 +90,8 @@ pub(super) fn run(arguments: &SchemaArguments) -> Result<u8, Failure> {
     print_json(&format!("{:#}", arguments.name.schema())).map_err(no_output).map(|()| 0)
 }
 
-/// The schema of what is serialised from a type. Its documentation says what each part is; later versions may have more parts.
+/// Returns the schema of a serialized type. The type's documentation describes each part; later
+/// versions may add parts.
 fn of_type<T: JsonSchema>(name: &str, title: &str, what: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.meta_schema = Some(DIALECT.into());

@@ -1,13 +1,14 @@
-//! What is kept nowhere and shown to nobody.
+//! The secrets that fledge neither stores nor shows.
 
 use crate::config::{self, Environment, KeyPlace, McpAt, McpServer, ModelSettings, Sent, Woven};
 use crate::tool::{Late, Mask, in_url, parts, parts_of_header};
 
-/// A secret with its name; that of a part of one is empty.
+/// A secret with its name, which is empty for a part of a secret.
 type Named = (String, String);
 
-/// Variables that are secrets by their name, those that hold the keys of models, what models and MCP servers are sent beside them, what is
-/// secret in addresses; and what comes to be known later, as keys that come from elsewhere.
+/// Returns the mask of all known secrets. They come from variables with secret names, keys and
+/// headers of models, settings of MCP servers, the token of the server, and addresses. `late` adds
+/// secrets that are fetched later.
 pub(super) fn secrets(environment: &Environment, set: &config::Settings, late: &Late) -> Mask {
     let own = environment.secrets().flat_map(|(name, value)| named(name, value));
     let models = set.models.values().flat_map(|model| of_model(model, environment));
@@ -51,7 +52,8 @@ fn of_server(server: &McpServer, environment: &Environment) -> Vec<Named> {
     }
 }
 
-/// What is secret in the words of a command: what follows a flag that says so, and in addresses.
+/// Returns the secrets in the words of a command: values of flags with secret names, and parts of
+/// addresses.
 fn in_command(command: &[String]) -> Vec<Named> {
     let is_secret = |flag: &str| {
         let flag = flag.to_ascii_lowercase();
@@ -70,12 +72,12 @@ fn in_command(command: &[String]) -> Vec<Named> {
     all.into_iter().map(|part| (String::new(), part)).collect()
 }
 
-/// A value by its name, and what in it is a secret by itself.
+/// Returns a value with its name, and the parts of it that are secrets by themselves.
 fn named(name: &str, value: &str) -> Vec<Named> {
     with_name(name, value, parts(value))
 }
 
-/// The same of a header.
+/// Returns a header's value with its name, and the parts of it that are secrets by themselves.
 fn header(name: &str, value: &str) -> Vec<Named> {
     with_name(name, value, parts_of_header(value))
 }

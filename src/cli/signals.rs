@@ -1,20 +1,23 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the run to stop, the second kills what runs and ends the process.
+//! SIGINT, SIGTERM and SIGHUP: the first signal asks the run to stop, the second kills all programs
+//! and ends the process.
 
 use crate::driver::Stop;
 use crate::verdict::StopCause;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a person is told who wants to stop.
-pub(super) const STOPPING: &str = "stopping; Ctrl-C again kills at once";
+/// The message to a person who stops a run.
+pub(super) const STOPPING: &str = "stopping; press Ctrl-C again to kill at once";
 
-/// Turns signals into `stop` for as long as the returned guard lives. Must be called inside the runtime.
+/// Turns signals into stop requests while the returned guard lives. Must be called inside the
+/// runtime.
 ///
 /// # Errors
 /// When the handlers cannot be set.
 pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // A terminal that is closed ends the run like SIGTERM, unless it was started so as to outlive it (nohup).
+    // A closed terminal ends the run like SIGTERM, unless the process was started to outlive it
+    // (nohup).
     let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
@@ -40,8 +43,9 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
     Ok(Listening { _tasks: tasks })
 }
 
-/// From now on a file that may not grow is an error of the write, which says so, and not the end of the process (setrlimit(2)).
-/// Must be called inside a runtime; it need not last, since a handler that is set stays. Programs that are started have their own.
+/// Makes a write beyond the file size limit an error instead of the end of the process
+/// (setrlimit(2)). Must be called inside a runtime, which may end: the handler stays. Started
+/// programs have their own.
 ///
 /// # Errors
 /// When the handler cannot be set.
@@ -49,14 +53,15 @@ pub(super) fn survive_limits() -> std::io::Result<()> {
     signal(SignalKind::from_raw(crate::process::FILE_TOO_LARGE)).map(drop)
 }
 
-/// Whether this process was started with SIGHUP ignored: the first bit of a mask that Linux shows (proc(5), `SigIgn`).
+/// Returns true if this process was started with SIGHUP ignored: the first bit of a mask that Linux
+/// shows (proc(5), `SigIgn`).
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Listens while it lives.
+/// A guard that listens to signals until it is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
     _tasks: tokio::task::JoinSet<()>,

@@ -1,5 +1,5 @@
-//! What was most likely meant by an argument that there is none of: a slip like `rnu` is two letters that have changed places, which is
-//! nearer to `run` than to anything else.
+//! Suggestions for mistyped verbs and flags. Swapped letters are an example: `rnu` is nearest to
+//! `run`.
 
 use crate::yaml::nearest;
 use clap::builder::StyledStr;
@@ -8,7 +8,7 @@ use clap::{Command, Error};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Verbs that need another word, each with the one that is meant without.
+/// Verbs that need another word, each with the default for it.
 const USUAL: [(&str, &str); 10] = [
     ("batch", "list"),
     ("config", "show"),
@@ -22,7 +22,8 @@ const USUAL: [(&str, &str); 10] = [
     ("worktrees", "list"),
 ];
 
-/// Returns the command line with the word that a verb like `fledge runs` lacks, if the error may come from that.
+/// Returns the command line with the missing word of a verb like `fledge runs`, if the error may
+/// come from its absence.
 pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
     use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument};
     if ![DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand, UnknownArgument].contains(&error.kind()) {
@@ -37,10 +38,10 @@ pub(super) fn completed(error: &Error, args: impl Iterator<Item = OsString>) -> 
     Some(args)
 }
 
-/// The same error, with what is near.
+/// Adds a similar name to an error.
 pub(super) fn named(mut error: Error, mut command: Command) -> Error {
     command.build();
-    // Its usage names the verb that it is about.
+    // The usage in the error names its verb.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let verb = usage.split_whitespace().fold(&command, |verb, word| verb.find_subcommand(word).unwrap_or(verb));
     let text = |kind| match error.get(kind) {
@@ -54,7 +55,7 @@ pub(super) fn named(mut error: Error, mut command: Command) -> Error {
             if let Some(near) = nearest(&word, verbs) {
                 error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near.to_owned()]));
             } else if Path::new(&word).exists() && command.get_name() == verb.get_name() {
-                let tip = StyledStr::from(format!("to have an agent work on it: `fledge run {word}`"));
+                let tip = StyledStr::from(format!("to run it as a task: `fledge run {word}`"));
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
         }

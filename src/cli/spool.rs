@@ -1,5 +1,5 @@
-//! Keeps lines for a slow reader of standard output. It loses no line, and the run does not wait for the reader. Lines that the reader has
-//! not taken are in memory and, beyond some megabytes, in a file without a name.
+//! A buffer of lines for a slow reader of standard output. It loses no line, and the run does not
+//! wait for the reader. Waiting lines are in memory and, beyond some megabytes, in an unnamed file.
 
 use super::print_bytes;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Bytes that are held in memory.
+/// Bytes to hold in memory.
 const MOST: usize = 4 * 1024 * 1024;
-/// Bytes of the file that are printed at once.
+/// Bytes of the file to print at once.
 const PIECE: usize = 64 * 1024;
 
 /// Lines that wait for the reader of standard output.
@@ -20,9 +20,9 @@ pub(super) struct Spool(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Told when there is something to print, and when something was printed.
+    /// Notified when there is something to print, and when something was printed.
     changed: Condvar,
-    /// Told when nothing is waiting any more.
+    /// Notified when nothing waits any more.
     idle: Notify,
 }
 
@@ -42,7 +42,8 @@ struct Waiting {
 }
 
 impl Spool {
-    /// Takes a line, which it ends. Waits for the reader only where the memory is full and no file can be written.
+    /// Adds a line and its line end. Waits for the reader only if the memory is full and no file
+    /// can be written.
     pub(super) fn push(&self, line: &str) {
         let mut waiting = self.lock();
         if waiting.is_broken {
@@ -64,7 +65,7 @@ impl Spool {
     /// Waits until the reader has taken everything.
     ///
     /// # Errors
-    /// The first that standard output gave.
+    /// The first error of standard output.
     pub(super) async fn settled(&self) -> io::Result<()> {
         loop {
             {
@@ -90,7 +91,7 @@ impl Waiting {
         self.memory.is_empty() && self.written == self.printed && !self.is_printing
     }
 
-    /// Takes bytes; returns false if there is room for them neither in memory nor in the file.
+    /// Adds bytes; returns false if neither the memory nor the file has room for them.
     fn take(&mut self, bytes: &[u8]) -> bool {
         if self.written == self.printed && self.memory.len() < MOST {
             self.memory.extend_from_slice(bytes);
@@ -127,7 +128,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints what comes, for as long as the process lives or until it cannot.
+    /// Prints waiting bytes until the process ends.
     fn print(&self, print: impl Fn(&[u8]) -> io::Result<()>) {
         loop {
             let mut waiting = self.lock();

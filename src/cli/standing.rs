@@ -1,4 +1,4 @@
-//! `fledge` alone: the project, its last run, and the next command.
+//! `fledge` without a verb: the project, its last run, and the next command.
 
 use super::configured;
 use super::failure::Failure;
@@ -13,13 +13,13 @@ use crate::store::{Filter, RunRow, RunState, Store, read_text};
 use crate::verdict::shell_word;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a task that is looked at.
+/// The most bytes of a task to read.
 const MOST: usize = 1 << 16;
 
-/// Says in three lines what there is; gives the exit code.
+/// Prints three lines about the project; returns the exit code.
 ///
 /// # Errors
-/// When there is no such folder, or nothing can be printed.
+/// When the folder does not exist, or nothing can be printed.
 pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
     let root = project.root(environment)?;
     configured::settle(environment, &root);
@@ -33,9 +33,9 @@ pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Resu
             format!("Next:     {}", next(&root, environment)),
         ],
         None => vec![
-            "fledge has an agent work on a task until the project's own checks pass".to_owned(),
+            "fledge lets an agent work on a task until the project's own checks pass".to_owned(),
             format!("No lanes in {}", root.display()),
-            "Next:     `fledge init` writes a lane and a first task; `fledge --help` lists all verbs".to_owned(),
+            "Next:     `fledge init` writes a lane and a first task; `fledge --help` lists all commands".to_owned(),
         ],
     };
     let lines: Vec<_> = lines.iter().map(|line| vec![(Tone::Plain, paint::one_line(line))]).collect();
@@ -43,7 +43,7 @@ pub(super) fn say(project: &ProjectArguments, environment: &Environment) -> Resu
     Ok(0)
 }
 
-/// The names of the lanes; `None` where the project has none, not even a detected one.
+/// Returns the names of the lanes; `None` if the project has none, not even a detected one.
 fn lanes(root: &Path, environment: &Environment) -> Option<String> {
     let env = environment.hand_env();
     let listed = gate::list(root, env.get("PATH").map_or("", String::as_str)).ok()?;
@@ -54,7 +54,7 @@ fn lanes(root: &Path, environment: &Environment) -> Option<String> {
     } else {
         format!("; broken: {} (`fledge lanes validate`)", broken.join(", "))
     };
-    let detected = if listed.is_detected { " (detected; `fledge init` writes it down)" } else { "" };
+    let detected = if listed.is_detected { " (detected; `fledge init` saves it to a file)" } else { "" };
     (!names.is_empty() || !broken.is_empty()).then(|| format!("{}{detected}{broken}", names.join(", ")))
 }
 
@@ -69,13 +69,13 @@ fn ended(row: &RunRow, root: &Path) -> String {
     format!("{word}, {} (`fledge runs show last{}`)", row.head.title, elsewhere(root))
 }
 
-/// Returns the flag that leads a command to the project, if the current folder is not in it.
+/// Returns the `-C` flag that a command needs, if the current folder is not in the project.
 fn elsewhere(root: &Path) -> String {
     let is_here = Path::new(".").canonicalize().is_ok_and(|here| here.starts_with(root));
     if is_here { String::new() } else { format!(" -C {}", shell_word(&root.display().to_string())) }
 }
 
-/// Returns the path of a file of the project as a command in the current folder names it.
+/// Returns the path of a project's file for a command in the current folder.
 fn from_here(root: &Path, path: &Path) -> PathBuf {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     match here.strip_prefix(root) {
@@ -84,30 +84,30 @@ fn from_here(root: &Path, path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the command that leads on from here, with its reason.
+/// Returns the next command, with its reason.
 pub(super) fn next(root: &Path, environment: &Environment) -> String {
     if let Some(row) = newest(root, environment) {
         match &row.state {
             RunState::Running { .. } => return format!("`fledge runs list --running{}`", elsewhere(root)),
             RunState::Interrupted => {
-                return format!("`fledge runs resume {}{}` goes on with it", row.head.id, elsewhere(root));
+                return format!("`fledge runs resume {}{}` continues it", row.head.id, elsewhere(root));
             }
             RunState::Ended(_) => {}
         }
     }
     let Some(task) = first_task(root) else {
-        return format!("`fledge run -p 'Say what is to be done'{}`", elsewhere(root));
+        return format!("`fledge run -p 'Describe the task'{}`", elsewhere(root));
     };
     let shown = from_here(root, &task).display().to_string();
     let place = elsewhere(root);
     let text = read_text(&root.join(&task), MOST).ok().flatten().unwrap_or_default();
     match init::unwritten(&text, &shown) {
-        Some(_) => format!("say in {shown} what is to be done, then `fledge run {shown}{place}`"),
+        Some(_) => format!("describe the task in {shown}, then `fledge run {shown}{place}`"),
         None => format!("`fledge run {shown}{place}`"),
     }
 }
 
-/// The first task below `tasks`, by its name.
+/// Returns the first task below `tasks`, by name.
 fn first_task(root: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(root.join("tasks")).ok()?.flatten().map(|entry| entry.path());
     let is_task =

@@ -1,5 +1,5 @@
-//! How the steps of a lane look to people: one line each, what explains a failure, and the block that closes a lane with what
-//! failed by itself.
+//! The output of the steps of a lane: a line per step, the explanation of a failure, and a closing
+//! block with the steps that failed by themselves.
 
 use super::paint::{self, Tone};
 use crate::lane_runner::excerpt;
@@ -7,41 +7,42 @@ use crate::report::lane::{StepCounts, failing, how, test_name, test_place};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus};
 
-/// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
+/// Bytes to show of a failed step's output: its explanation. The log has the rest.
 const SHOWN: usize = 1536;
-/// The most lines of them, where they are of any length.
+/// The most lines of this output.
 const LINES: usize = 50;
-/// Characters of a failing test's message that are shown.
+/// Characters to show of a failing test's message.
 const MESSAGE: usize = 160;
-/// The most failed steps that are explained when a lane closes.
+/// The most failed steps to explain at the end of a lane.
 const EXPLAINED: usize = 20;
-/// The most failed steps that are named in a line.
+/// The most failed steps to name in a line.
 const NAMED: usize = 10;
 
-/// Pieces of a line.
+/// The pieces of a line.
 pub(super) type Line = Vec<(Tone, String)>;
 
-/// How much of a step's end stands on the screen, in growing order.
+/// The part of a step's end that is on the screen, in growing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Told {
-    /// Nothing that is in sight.
+    /// Nothing in sight.
     Folded,
     /// Its line.
     Result,
-    /// Its line and what explains it.
+    /// Its line and its explanation.
     Explained,
 }
 
-/// The steps that have ended, and what of them is the last thing on the screen.
+/// The steps that have ended, and the part of them at the end of the screen.
 #[derive(Debug, Default)]
 pub(super) struct Story {
     ended: Vec<StepReport>,
-    /// For each step that failed by itself and behind whose end nothing else stands on the screen: how much of it does.
+    /// For each failed step with no other output after it, the part of its end that is on the
+    /// screen.
     standing: Vec<Told>,
 }
 
 impl Story {
-    /// A step has ended, and this much of it was told just now.
+    /// Adds a step that has ended, with the part of its end that was just printed.
     pub(super) fn ended(&mut self, report: StepReport, told: Told) {
         match told {
             Told::Result | Told::Explained if report.status.is_failure() => self.standing.push(told),
@@ -50,22 +51,23 @@ impl Story {
         self.ended.push(report);
     }
 
-    /// A step has ended, and nothing was told of it.
+    /// Adds a step that has ended and was not printed.
     pub(super) fn counted(&mut self, report: StepReport) {
         self.ended.push(report);
     }
 
-    /// Something else was printed.
+    /// Notes that something else was printed.
     pub(super) fn interrupted(&mut self) {
         self.standing.clear();
     }
 
-    /// What closes the lane: the first steps that failed by themselves, in the order in which they ended, with what explains them,
-    /// and how many there are beside; unless just that is what stands on the screen already.
+    /// Returns the closing block of a lane: the first steps that failed by themselves, in the order
+    /// of their ends, with explanations, and the number of the others. Empty if the screen already
+    /// ends with exactly this.
     pub(super) fn closing(&self, with_excerpt: bool) -> Vec<Line> {
         let causes = self.causes();
         let (explained, others) = causes.split_at(causes.len().min(EXPLAINED));
-        // More than are explained do not fit a screen either.
+        // More failures than are explained do not fit a screen either.
         let is_in_sight = others.is_empty() && self.standing.len() == causes.len();
         let stands = |told| is_in_sight && self.standing.iter().all(|standing| *standing >= told);
         if stands(Told::Explained) {
@@ -80,36 +82,37 @@ impl Story {
         explained.iter().flat_map(block).chain((!others.is_empty()).then(more)).collect()
     }
 
-    /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped:
-    /// `ended_itself` says whether the lane ended at its first failure and nobody stopped it.
+    /// Returns the counts of steps by outcome. `ended_itself` is true if the lane ended at its
+    /// first failure and no person stopped it. The steps that this failure cancelled are then
+    /// counted apart.
     pub(super) fn counts(&self, ended_itself: bool) -> String {
         let counts = StepCounts::of(&self.ended);
         let because = match counts.cancelled() {
             0 => return counts.words(),
             _ if !ended_itself || self.causes().is_empty() => return counts.words(),
-            1 => "1 step was cancelled because of it".to_owned(),
-            number => format!("{number} steps were cancelled because of it"),
+            1 => "1 step was cancelled as a result".to_owned(),
+            number => format!("{number} steps were cancelled as a result"),
         };
         format!("{}; {because}", counts.without_cancelled().words())
     }
 
-    /// Whether nothing has ended.
+    /// Returns true if no step has ended.
     pub(super) fn is_empty(&self) -> bool {
         self.ended.is_empty()
     }
 
-    /// Whether nothing has ended but what failed by itself.
+    /// Returns true if only failed steps have ended.
     pub(super) fn is_all_causes(&self) -> bool {
         self.ended.iter().all(|report| report.status.is_failure())
     }
 
-    /// What failed by itself, in the order in which it ended.
+    /// Returns the steps that failed by themselves, in the order of their ends.
     pub(super) fn causes(&self) -> Vec<&StepReport> {
         self.ended.iter().filter(|report| report.status.is_failure()).collect()
     }
 }
 
-/// The names of the first steps, and how many there are beside.
+/// Returns the names of the first steps, and the number of the others.
 pub(super) fn named(steps: &[&StepReport]) -> String {
     let name = |report: &&StepReport| format!("{}/{}", report.lane, report.step);
     let names: Vec<String> = steps.iter().take(NAMED).map(name).collect();
@@ -117,7 +120,7 @@ pub(super) fn named(steps: &[&StepReport]) -> String {
     paint::one_line(&(names.join(", ") + &more))
 }
 
-/// One line for a step that ended.
+/// Returns the line of a step that has ended.
 pub(super) fn result(report: &StepReport) -> Line {
     let (tone, mark) = match report.status {
         StepStatus::Passed => (Tone::Good, "  ✓ "),
@@ -132,15 +135,16 @@ pub(super) fn result(report: &StepReport) -> Line {
     vec![(tone, mark.into()), (Tone::Plain, name), (tone, how), (Tone::Faint, time)]
 }
 
-/// One line for a step that failed and is tried again.
+/// Returns the line of a step that failed and is tried again.
 pub(super) fn retried(report: &StepReport) -> Line {
     let name = paint::one_line(&format!("{}/{}", report.lane, report.step));
-    let note = format!(" {}, try {}; it is tried again", paint::one_line(&how(report)), report.tries);
+    let note = format!(" {}, try {}; trying again", paint::one_line(&how(report)), report.tries);
     let time = format!(" {}", seconds(report.duration_ms));
     vec![(Tone::Warn, "  ! ".into()), (Tone::Plain, name), (Tone::Warn, note), (Tone::Faint, time)]
 }
 
-/// What explains a failure: tests by name, the part of the output, where all of it is.
+/// Returns the explanation of a failure: failing tests, an excerpt of the output, and the path of
+/// the log.
 pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> {
     let (tests, more) = failing(report);
     let mut lines = Vec::new();
@@ -168,7 +172,7 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
     lines
 }
 
-/// A line of a step's output: it cannot be taken for one of ours.
+/// Returns a line of a step's output, marked to distinguish it from lines of fledge.
 pub(super) fn output(line: &str) -> Line {
     let mark = if line.is_empty() { "    |" } else { "    | " };
     vec![(Tone::Faint, mark.into()), (Tone::Plain, line.into())]
@@ -233,7 +237,7 @@ mod tests {
             | error: it is broken
             | assertion failed
             log: /state/fmt.log
-        2 failed; 2 steps were cancelled because of it
+        2 failed; 2 steps were cancelled as a result
         "#);
         assert_eq!(named(&story.causes()), "verify/unit, verify/fmt");
     }

@@ -1,5 +1,6 @@
-//! `fledge sync`, and what runs tell a server by themselves: beside the work, and for a moment at its end. No server changes how a run
-//! ends: what goes wrong is said once, and stays to be sent.
+//! `fledge sync`, and the news that runs send to a server, during the work and briefly at its end.
+//! A server never changes the end of a run. A failure is reported once, and its data stays to be
+//! sent.
 
 use super::connect::key_in;
 use super::failure::Failure;
@@ -21,40 +22,43 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the end of a run is told at most.
+/// The longest time to send the end of a run.
 const LAST_TIME: Duration = Duration::from_secs(5);
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const SYNC_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Which server: --sync, else FLEDGE_SYNC, else `sync: { url, token_env }` in your own configuration. Its token: FLEDGE_SYNC_TOKEN,\n\
-    else where the configuration says. Exit codes: 0 all is sent, 1 something is still to be sent.\n\n\
+    after_help = "Server: --sync, else FLEDGE_SYNC, else `sync: { url, token_env }` in your user configuration. \
+    Token: FLEDGE_SYNC_TOKEN,\n\
+    else the variable `token_env`. Exit codes: 0 all records were sent, 1 some records remain.\n\n\
     Examples:\n  fledge sync\n  fledge sync --all --json\n  FLEDGE_SYNC_TOKEN=… fledge sync --sync https://fledge.example.com"
 )]
 pub(super) struct SyncArguments {
     #[command(flatten)]
     server: ServerArguments,
-    /// Runs from before anything was sent, too
+    /// Also send runs that began before anything was sent
     #[arg(long)]
     all: bool,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-// Which server runs are told of.
+// The option for the server that receives runs.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ServerArguments {
-    /// Tell the `fledge serve` at this address of the run (or set FLEDGE_SYNC; its token in FLEDGE_SYNC_TOKEN)
+    /// Send the run to the `fledge serve` at this address (or set FLEDGE_SYNC)
+    ///
+    /// The server's token is in FLEDGE_SYNC_TOKEN.
     #[arg(long, value_name = "URL")]
     sync: Option<String>,
 }
 
 impl ServerArguments {
-    /// The server, where there is one.
+    /// Returns the server, if there is one.
     pub(super) fn server(&self, set: &config::Settings) -> Option<Sync> {
         match &self.sync {
             Some(url) => Some(config::elsewhere(url, set.sync.clone())),
@@ -63,7 +67,7 @@ impl ServerArguments {
     }
 }
 
-/// A server, and what it takes to send there.
+/// A server, and all that is needed to send runs to it.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     sync: Sync,
@@ -72,10 +76,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// For the runs of a project.
+    /// Prepares to send the runs of a project.
     ///
     /// # Errors
-    /// When nothing can be sent there as it is said.
+    /// When the address, the token or the `ca_file` of the server is unusable.
     pub(super) fn new(
         sync: Sync,
         environment: &Environment,
@@ -88,12 +92,9 @@ impl Plan {
         let ways = plan.ways()?;
         Sender::new(&plan.sync.url, "", plan.outbox.clone(), &ways).map_err(|fault| {
             let unguarded = matches!(fault, SyncFault::Unguarded { .. });
-            let hint = if unguarded {
-                "write https://…, or reach it by a tunnel: http://127.0.0.1:7777"
-            } else {
-                "write https://HOST"
-            };
-            Failure::input(anyhow!("the server that runs are told of: {fault}")).hint(hint)
+            let hint =
+                if unguarded { "use https://…, or a tunnel: http://127.0.0.1:7777" } else { "use https://HOST" };
+            Failure::input(anyhow!("invalid sync server: {fault}")).hint(hint)
         })?;
         if plan.environment.get(SYNC_TOKEN_VARIABLE).is_none() {
             let missing = match &plan.sync.token {
@@ -102,19 +103,19 @@ impl Plan {
                 Some(_) => None,
             };
             if let Some(variable) = missing {
-                let error = anyhow!("no token for the server that runs are told of");
+                let error = anyhow!("no token for the sync server");
                 return Err(
-                    Failure::input(error).hint(format!("set {variable} to the token that `fledge serve` has there"))
+                    Failure::input(error).hint(format!("set {variable} to the token of `fledge serve` on that server"))
                 );
             }
         }
         Ok(plan)
     }
 
-    /// Notes that the runs from now on are to be sent.
+    /// Marks all new runs from now on for sending.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When the mark cannot be stored.
     pub(super) fn begin(&self) -> Result<(), Failure> {
         self.outbox.begin().map_err(Failure::own)
     }
@@ -142,15 +143,16 @@ impl Plan {
             Some(KeyPlace::Command { command, ttl }) => {
                 let env = Variables::new(self.environment.all().clone());
                 let ran = KeyCommand { command: command.clone(), env, ttl: *ttl }.run().await;
-                ran.map_err(|fault| Failure::input(anyhow!("the token of {}: {fault}", self.sync.url)))
+                ran.map_err(|fault| Failure::input(anyhow!("invalid token for {}: {fault}", self.sync.url)))
             }
         }
     }
 
-    /// Tells the server once of what it does not know yet. Who sends is kept from time to time, and made anew after a fault.
+    /// Sends the server all news once. Keeps the sender for the next call; after a fault, the next
+    /// call makes a new one.
     ///
     /// # Errors
-    /// Why not all of it was taken.
+    /// Why the server did not take everything.
     #[cfg(feature = "serve")]
     pub(super) async fn tell(&self, kept: &mut Option<Sender>) -> Result<(), String> {
         let sender = match kept.take() {
@@ -165,7 +167,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Tells the server of runs as they go on, at this pace. Never ends, and says nothing.
+    /// Sends the server the news of runs at this pace. Never returns, and prints nothing.
     pub(super) async fn follow(&self, pace: Duration) -> Infallible {
         match self.sender().await {
             Ok(sender) => sender.follow(pace).await,
@@ -173,7 +175,7 @@ impl Plan {
         }
     }
 
-    /// Tells the server what is left, as far as that goes in a short time; what does not go is said.
+    /// Sends the rest within a short time; warns if something could not be sent.
     pub(super) async fn close(&self) {
         let sending = async {
             match self.sender().await {
@@ -186,22 +188,23 @@ impl Plan {
             Err(_late) => Some(format!("{} is too slow", self.sync.url)),
         };
         if let Some(why) = said {
-            let says = paint::one_line(&format!("not all is sent: {why}; `fledge sync` sends it later"));
+            let says =
+                paint::one_line(&format!("not all records were sent: {why}; run `fledge sync` to send the rest"));
             paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &says)]);
         }
     }
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no server, or nothing can be sent there as it is said.
+/// When there is no server, or its settings are unusable.
 pub(super) fn run(arguments: &SyncArguments, environment: &Environment) -> Result<u8, Failure> {
     let workspace = arguments.project.root(environment)?;
     let set = configured::load_without_models(environment, &workspace).map_err(Failure::input)?;
     let Some(sync) = arguments.server.server(&set) else {
-        let hint = "name one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";
-        return Err(Failure::input(anyhow!("no server is named that runs are told of")).hint(hint));
+        let hint = "set one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";
+        return Err(Failure::input(anyhow!("no sync server is configured")).hint(hint));
     };
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let project = project_of(&state_dir, &workspace);
@@ -241,13 +244,13 @@ fn tell(said: &Said, unasked: u64, is_json: bool) -> Result<(), Failure> {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &why)]);
     }
     if unasked > 0 {
-        let says = format!("{} from before anything was sent: --all sends them too", of_runs(unasked));
+        let says = format!("{} from before the first sync; pass --all to send them too", of_runs(unasked));
         paint::line(&[(Tone::Faint, &says)]);
     }
     Ok(())
 }
 
-/// What this machine is called, as far as a name may be so.
+/// Returns the name of this machine, in the characters that the server accepts.
 fn own_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).take(64).collect();

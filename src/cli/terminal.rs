@@ -1,5 +1,6 @@
-//! Features that some terminals have beyond text: links, a title, progress in the task bar, notifications. Each is written only where the
-//! environment names a terminal that has it, so that no other shows it as garbage.
+//! Features of some terminals beyond text: links, a title, progress in the task bar, notifications.
+//! fledge uses each only if the environment names a terminal that has it; other terminals would
+//! show garbage.
 
 use super::live::{Status, put};
 use super::paint::{can_draw, one_line};
@@ -14,11 +15,11 @@ const VTE_LINKS: u32 = 5_000;
 /// The features of the terminal on standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Features {
-    /// Links, and a title that can be put back.
+    /// Links, and a title that can be restored.
     links: bool,
     /// Progress in the task bar or the tab.
     progress: bool,
-    /// Notifications by text; else the bell rings.
+    /// Notifications with text; without them, fledge rings the bell.
     notes: bool,
 }
 
@@ -26,7 +27,7 @@ static FEATURES: OnceLock<Features> = OnceLock::new();
 /// The last announcement.
 static ANNOUNCED: Mutex<String> = Mutex::new(String::new());
 
-/// Looks at which terminal it is, once.
+/// Recognizes the terminal, once.
 pub(super) fn recognize(environment: &Environment) {
     let features = if can_draw(environment) { features(|name| environment.get(name)) } else { Features::default() };
     let _is_known = FEATURES.set(features);
@@ -35,7 +36,7 @@ pub(super) fn recognize(environment: &Environment) {
 fn features<'e>(get: impl Fn(&str) -> Option<&'e str>) -> Features {
     let is = |name: &str, values: &[&str]| get(name).is_some_and(|value| values.contains(&value));
     if get("TMUX").is_some() || get("STY").is_some() {
-        return Features::default(); // these pass nothing on that they do not know
+        return Features::default(); // multiplexers pass on only what they know
     }
     let vte = get("VTE_VERSION").and_then(|version| version.parse::<u32>().ok());
     let both = is("TERM_PROGRAM", &["WezTerm", "ghostty", "iTerm.app"]) || is("TERM", &["xterm-ghostty"]);
@@ -53,7 +54,7 @@ fn known() -> Features {
     FEATURES.get().copied().unwrap_or_default()
 }
 
-/// The path as a link to itself, where the terminal has links.
+/// Returns the path as a link to itself, if the terminal has links.
 pub(super) fn linked(path: &str) -> String {
     if known().links && path.starts_with('/') { link(path) } else { path.to_owned() }
 }
@@ -67,7 +68,8 @@ fn link(path: &str) -> String {
     format!("\u{1b}]8;;file://{escaped}{ST}{path}\u{1b}]8;;{ST}")
 }
 
-/// Returns the bytes that set the terminal's progress if it has changed, or without a status those that clear it.
+/// Returns the bytes that set the terminal's progress if it has changed. Without a status, returns
+/// those that clear it.
 pub(super) fn announcement(status: Option<&Status>) -> String {
     let features = known();
     let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +80,7 @@ pub(super) fn announcement(status: Option<&Status>) -> String {
     let before = std::mem::replace(&mut *announced, now.clone());
     let title = features.links;
     match (before.is_empty(), now.is_empty()) {
-        (true, _) if title => format!("\u{1b}[22;2t{now}"), // keeps the title that there was
+        (true, _) if title => format!("\u{1b}[22;2t{now}"), // saves the old title
         (_, true) => {
             let progress = if features.progress { format!("\u{1b}]9;4;0{ST}") } else { String::new() };
             let title = if title { "\u{1b}[23;2t" } else { "" };
@@ -100,7 +102,7 @@ fn said(status: &Status, features: Features) -> String {
     progress + &title
 }
 
-/// Has the terminal tell that something is over: by a notification where it has them, else by its bell.
+/// Announces the end by a notification if the terminal has them, else by the bell.
 pub(super) fn ring(title: &str, end: &str) {
     let text = one_line(&format!("{title}: {end}"));
     put(&if known().notes { format!("\u{1b}]9;{text}{ST}") } else { "\u{7}".to_owned() });

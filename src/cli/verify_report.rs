@@ -1,5 +1,7 @@
-//! `fledge verify-report`: whether the newest commit is what a report says was verified, and was judged by the lanes of another commit.
-//! What a report says can be edited; what is checked here is that it fits the commit and the lanes.
+//! `fledge verify-report`: checks that the newest commit is the verified tree of a report, and that
+//! the lanes of another commit judged it.
+//!
+//! A report can be edited. The check only shows that it fits the commit and the lanes.
 
 use super::configured;
 use super::failure::Failure;
@@ -23,34 +25,37 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The largest report that is read, in bytes.
+/// The largest report to read, in bytes.
 const LARGEST: usize = 64 * 1024 * 1024;
-/// The version of the form of the answer.
+/// The version of the `--json` output.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 0 when all of it holds, 1 with the reasons when not. It says that the commit and the lanes are those of the report,\n\
-    not that nobody has edited the report: for that, sign what `fledge runs attest` prints.\n\n\
+    after_help = "Exit code 0 if the report holds, else 1 with the reasons. The command compares the commit and the \
+    lanes with the report.\n\
+    It cannot detect an edited report: to prevent edits, sign the output of `fledge runs attest`.\n\n\
     Examples:\n  fledge verify-report report.json\n  fledge verify-report report.json --lanes-from origin/main --json"
 )]
 pub(super) struct VerifyArguments {
-    /// The report
+    /// Report to check
     report: PathBuf,
-    /// The lanes that it was judged by must be those of this commit; and they must be `verify`, unless --lane says which
+    /// Require that the lanes which judged it are those of this commit
+    ///
+    /// These lanes must be `verify`, unless --lane names others.
     #[arg(long, value_name = "REF")]
     lanes_from: Option<String>,
-    /// A lane that it must have been judged by; again for several, and by no other
+    /// Require that this lane and no other judged it; repeat for several
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
     #[command(flatten)]
     project: ProjectArguments,
-    /// The answer as JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
 /// When the report, the repository or the other commit cannot be read.
@@ -59,7 +64,7 @@ pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> 
     let text = read_text(path, LARGEST).map_err(Failure::input)?;
     let text = text.ok_or_else(|| Failure::no_file("file", path))?;
     let report: TaskResult = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no report of a run", path.display()))
+        .with_context(|| format!("{} is not a report of a run", path.display()))
         .map_err(Failure::input)?;
     let reasons = block_on(reasons(&report, arguments, environment))??;
     if arguments.json {
@@ -85,7 +90,7 @@ pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> 
     Ok(if reasons.is_empty() { 0 } else { Reason::GateFailed.row().exit_code })
 }
 
-/// All that does not hold.
+/// Returns the reasons against the report; empty if everything fits.
 async fn reasons(
     report: &TaskResult,
     arguments: &VerifyArguments,
@@ -98,16 +103,16 @@ async fn reasons(
         }
         if report.verified && report.attempts.is_empty() {
             return Ok(vec![
-                "the report names no tree: the gate passed on what was there, and nothing was done".to_owned(),
+                "the report names no tree: the gate passed at the start, so the run did nothing".to_owned(),
             ]);
         }
         let ended = report.reason.row().word;
-        return Ok(vec![format!("the report tells of no verified tree: the run ended as {ended}")]);
+        return Ok(vec![format!("the report has no verified tree: the run ended as {ended}")]);
     };
     let stop = CancellationToken::new();
     let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
     let root = arguments.project.root(environment)?;
     configured::settle(environment, &root);
     let trees = Trees::open(&scratch.path().join("git"), &root, path, &stop).await.map_err(Failure::input)?;
@@ -117,7 +122,7 @@ async fn reasons(
     match head.tree {
         Some(tree) if tree == proof.tree || Some(&tree) == report.commit_tree.as_ref() => {}
         Some(tree) => reasons.push(differs(&tree, proof, report)),
-        None => reasons.push("there is no commit of this folder".to_owned()),
+        None => reasons.push("this folder has no commit".to_owned()),
     }
     let demanded = match (&arguments.lane[..], &arguments.lanes_from) {
         ([], None) => None,
@@ -128,27 +133,28 @@ async fn reasons(
         && BTreeSet::from_iter(&demanded) != BTreeSet::from_iter(&judged_by(report))
     {
         let judges = judged_by(report).join(", ");
-        reasons.push(format!("it was judged by {judges}, and {} is demanded (--lane says which)", demanded.join(", ")));
+        reasons.push(format!("the run was judged by {judges}, but {} is required (--lane)", demanded.join(", ")));
     }
     if let Some(rev) = &arguments.lanes_from {
         let at = scratch.path().join("lanes");
         repository.export(rev, &at, &stop).await.map_err(Failure::input)?;
         match lanes(report, &at, path) {
             Ok(lanes) if digest_of(&lanes) == proof.lanes => {}
-            Ok(_) => reasons.push(format!("the lanes that judged it are not those of {rev}")),
-            Err(why) => reasons.push(format!("the lanes that judged it are not all at {rev}: {why}")),
+            Ok(_) => reasons.push(format!("the lanes that judged the run differ from those at {rev}")),
+            Err(why) => reasons.push(format!("some lanes that judged the run are not at {rev}: {why}")),
         }
     }
     Ok(reasons)
 }
 
-/// That the newest commit is another tree than was verified, or became of that.
+/// Returns the reason that the newest commit is neither the verified tree nor the tree committed
+/// from it.
 fn differs(tree: &TreeId, proof: &Proof, report: &TaskResult) -> String {
     let committed = report.commit_tree.as_ref().map(|tree| format!(", committed as {tree}")).unwrap_or_default();
-    format!("the newest commit has the tree {tree}, and verified is {}{committed}", proof.tree)
+    format!("the newest commit has the tree {tree}, but the verified tree is {}{committed}", proof.tree)
 }
 
-/// What the report says of its pass, where it does not contradict itself.
+/// Returns the proof of the report's pass, if the report does not contradict itself.
 fn proof(report: &TaskResult) -> Option<&Proof> {
     let is_verified = report.verified && report.verification == Verification::Passed;
     let verdict = &report.attempts.last()?.verdict;
@@ -157,7 +163,7 @@ fn proof(report: &TaskResult) -> Option<&Proof> {
     is_one.then_some(proof)
 }
 
-/// The names of the lanes of the gate.
+/// Returns the names of the lanes of the gate.
 fn judged_by(report: &TaskResult) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for step in report.attempts.last().iter().flat_map(|attempt| &attempt.verdict.steps) {
@@ -168,7 +174,7 @@ fn judged_by(report: &TaskResult) -> Vec<&str> {
     names
 }
 
-/// The lanes of the gate, as they are in another state of the project.
+/// Returns the lanes of the gate as they are in another state of the project.
 fn lanes(report: &TaskResult, root: &Path, path: &str) -> Result<Vec<Lane>, String> {
     let load = |name: &str| load(root, name, path).map(|loaded| loaded.lane).map_err(|fault| fault.to_string());
     judged_by(report).into_iter().map(load).collect()

@@ -1,4 +1,5 @@
-//! Lines broken between words for a narrow terminal, with what marks them repeated: the bar of a quotation, the indent of a fact.
+//! Line breaks between words for narrow terminals. Further lines repeat the bar of a quotation or
+//! the indent of a fact.
 
 use super::live::cells;
 use super::paint::Tone;
@@ -6,7 +7,8 @@ use super::paint::Tone;
 /// Columns of the name of a fact.
 const FACT: usize = 11;
 
-/// The lines of at most so many columns that a line takes. A word that is longer stays whole: a path can be copied.
+/// Breaks a line into lines of at most `width` columns. A longer word stays whole, so that a path
+/// can be copied.
 pub(super) fn wrapped(pieces: &[(Tone, &str)], width: usize) -> Vec<Vec<(Tone, String)>> {
     let hang = hang(pieces, width);
     let hang_cells = cells(&hang.1);
@@ -27,7 +29,7 @@ pub(super) fn wrapped(pieces: &[(Tone, &str)], width: usize) -> Vec<Vec<(Tone, S
     lines
 }
 
-/// The beginning of each further line.
+/// Returns the beginning of each further line.
 fn hang(pieces: &[(Tone, &str)], width: usize) -> (Tone, String) {
     let (tone, first) = pieces.first().copied().unwrap_or((Tone::Plain, ""));
     let indent = first.len() - first.trim_start_matches(' ').len();
@@ -38,7 +40,7 @@ fn hang(pieces: &[(Tone, &str)], width: usize) -> (Tone, String) {
     (Tone::Plain, " ".repeat(if is_fact { FACT } else { (indent + 2).min(width / 4) }))
 }
 
-/// The words, each with the space behind it, in the pieces that it is made of.
+/// Returns the words as pieces, each with the space behind it.
 fn words(pieces: &[(Tone, &str)]) -> Vec<Vec<(Tone, String)>> {
     let (mut words, mut word) = (Vec::new(), Vec::new());
     for (tone, text) in pieces {

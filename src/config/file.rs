@@ -1,4 +1,4 @@
-//! One configuration file, read. What a project's file may say is decided in [`super::trust`].
+//! The parser of a configuration file. [`super::trust`] decides what a project's file may set.
 
 use super::limits::{LimitsSaid, limits};
 use super::model::ModelSettings;
@@ -16,12 +16,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What one file sets.
+/// The settings of one file.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
-    /// Where each of them stands.
+    /// The place of each model in the file.
     pub(super) model_places: Vec<(String, Place)>,
     pub(super) protect: Vec<String>,
     pub(super) baseline: Option<Baseline>,
@@ -37,9 +37,9 @@ pub(super) struct Layer {
     pub(super) trust: Vec<PathBuf>,
 }
 
-/// Keys that are planned: refused, so that nobody relies on them in vain.
+/// Planned keys. They are refused, since they would have no effect yet.
 const LATER: &[&str] = &["context", "room", "specs"];
-/// Keys of tasks and of other tools, each with what it is called here.
+/// Keys of tasks and of other tools, each with its name in a configuration.
 const OTHERS: &[(&str, &str)] = &[
     ("approval", "approve"),
     ("mcpServers", "mcp"),
@@ -51,26 +51,26 @@ const OTHERS: &[(&str, &str)] = &[
     ("turns", "budget"),
 ];
 
-/// How many alike calls may make a loop.
+/// The range for the number of alike calls that make a loop.
 pub(super) const LOOP_THRESHOLD: RangeInclusive<i64> = 4..=64;
-/// Tokens that memories may have in a first message.
+/// The range for the tokens of memories in a first message.
 pub(super) const RECALLED: RangeInclusive<i64> = 100..=100_000;
-/// How often one model call may be tried.
+/// The range for the number of tries of one model call.
 pub(super) const MAX_TRIES: RangeInclusive<i64> = 1..=20;
-/// The least and the most of a window at which a conversation may be made shorter, in percent.
+/// The range for the share of a window at which a conversation is made shorter, in percent.
 pub(super) const COMPACT_AT: [f64; 2] = [20.0, 95.0];
 
-/// Reads a configuration file; `name` names it in messages.
+/// Parses a configuration file; `name` is its name in messages.
 pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
     let (layer, refused) = parse_what_may_be_said(text, name, owner)?;
     if refused.is_empty() { Ok(layer) } else { Err(ConfigFault::Invalid { file: name.into(), problems: refused }) }
 }
 
-/// Reads a configuration file without what its owner may not say, and returns that as well. If there is any, the layer has no models, hooks,
-/// servers or trusted folders.
+/// Parses a configuration file, and returns as problems what its owner may not set. If there are
+/// any, the layer has no models, hooks, servers or trusted folders.
 pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Result<(Layer, Problems), ConfigFault> {
     let fault = |problems: Problems| {
-        let problems = problems.seen_in_private(text); // keys of models are at home in such a file
+        let problems = problems.seen_in_private(text); // a configuration may hold keys of models
         ConfigFault::Invalid { file: name.into(), problems }
     };
     let root = parse_yaml(text, 1).map_err(|problem| fault(problem.into()))?;
@@ -119,7 +119,7 @@ pub(super) fn parse_what_may_be_said(text: &str, name: &str, owner: Owner) -> Re
     Ok((layer, problems.seen_in_private(text)))
 }
 
-/// What holds for tasks that do not say it themselves.
+/// Parses the defaults for tasks that do not set a value.
 fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
     let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
     let approve = table.take("approve").and_then(|node| Table::open(node, "`approve`", problems)).map(|mut approve| {
@@ -150,7 +150,8 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
     }
 }
 
-/// The share of its window at which a conversation is made shorter: `0.7`, as whole percents.
+/// Parses the share of its window at which a conversation is made shorter: `0.7`, as whole
+/// percents.
 fn compact_at(table: &mut Table<'_>, problems: &mut Problems) -> Option<u32> {
     let node = table.take("compact_at")?;
     let percents = match node.value {
@@ -161,16 +162,16 @@ fn compact_at(table: &mut Table<'_>, problems: &mut Problems) -> Option<u32> {
         percents.filter(|percents| (COMPACT_AT[0]..=COMPACT_AT[1]).contains(percents)).map(|percents| percents as u32);
     if fits.is_none() {
         let message = format!("expected `compact_at` to be a share from 0.20 to 0.95, found {}", node.describe());
-        problems.push(Problem::at(node.place, message).hint("write `0.7` for seven tenths of the model's window"));
+        problems.push(Problem::at(node.place, message).hint("write `0.7` for 70 % of the model's context window"));
     }
     fits
 }
 
-/// The projects whose own files may say everything.
+/// Parses the projects whose own files may set everything.
 fn trusted(table: &mut Table<'_>, problems: &mut Problems) -> Vec<PathBuf> {
     let is_whole = |path: &str| match path.starts_with('/') {
         true => Ok(()),
-        false => Err(("it is no absolute path".into(), "write the whole path of the project's folder".into())),
+        false => Err(("not an absolute path".into(), "write the absolute path of the project's folder".into())),
     };
     table.texts_where("trust", is_whole, problems).unwrap_or_default().into_iter().map(PathBuf::from).collect()
 }
@@ -181,7 +182,7 @@ fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
     let place = place?;
     match (WallChoice::parse(name), owner) {
         (Some(WallChoice::Off), Owner::Project) => {
-            trust::refuse("sandbox", place, "cannot be `off`: it would take the wall around agents away", problems);
+            trust::refuse("sandbox", place, "cannot be `off`: agents would run without a sandbox", problems);
             None
         }
         (Some(choice), Owner::User | Owner::Project) => Some(choice),

@@ -1,4 +1,4 @@
-//! What is sent beside a request, read: texts, or places where the value is, as with keys.
+//! The parser of request headers. A value is a text, or a source as for keys.
 
 use super::model::KeyPlace;
 use super::model_keys::{command, file_of, is_header, is_variable};
@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 /// The value of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// As it stands in the file.
+    /// A text in the file.
     Text(Secret),
-    /// What is there when it is needed.
+    /// A source that is read when the value is needed.
     At(KeyPlace),
 }
 
-/// By name.
+/// The values of headers, by name.
 pub type Headers = BTreeMap<String, Sent>;
 
-/// Reads `headers`.
+/// Parses `headers`.
 pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers {
     let Some(node) = table.take("headers") else { return Headers::new() };
     let Value::Map(entries) = &node.value else {
         let message = format!("expected `headers` to be a map from names to texts, found {}", node.describe());
-        problems.push(Problem::at(node.place, message).hint("write names, each with its text or `{ env: VARIABLE }`"));
+        problems.push(Problem::at(node.place, message).hint("write `name: text` or `name: { env: VARIABLE }`"));
         return Headers::new();
     };
     let mut all = Headers::new();
@@ -34,8 +34,8 @@ pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers
             Some(Sent::At(_)) | None => "",
         };
         if !is_header(&name.text, text) {
-            let message = format!("`{}` is not a header that can be sent", excerpt(&name.text));
-            problems.push(Problem::at(name.place, message).hint("names are letters, digits and `-`; values one line"));
+            let message = format!("invalid header `{}`", excerpt(&name.text));
+            problems.push(Problem::at(name.place, message).hint("use letters, digits and `-`; values have one line"));
         }
         all.extend(sent.map(|sent| (name.text.clone(), sent)));
     }
@@ -57,8 +57,8 @@ fn one(name: &str, node: &Node, problems: &mut Problems) -> Option<Sent> {
     let command = command(&mut table, "command", "ttl", problems);
     let said = ["env", "file", "command"].into_iter().filter(|way| table.place_of(way).is_some()).count();
     if said != 1 {
-        let message = format!("`{}` takes its value from {said} places", excerpt(name));
-        problems.push(Problem::at(node.place, message).hint("say one of `env`, `file` and `command`, or a text"));
+        let message = format!("the header `{}` has {said} sources, expected exactly 1", excerpt(name));
+        problems.push(Problem::at(node.place, message).hint("give one of `env`, `file` and `command`, or a text"));
     }
     table.finish(problems);
     command.or(file).or(variable).map(Sent::At)
@@ -69,7 +69,7 @@ fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
     if !is_variable(&name) {
         let place = table.take("env")?.place;
         let wrong = Problem::at(place, "expected `env` to name an environment variable");
-        problems.push(wrong.hint("the value itself stands as a text; write the variable's name, like `MY_TOKEN`"));
+        problems.push(wrong.hint("write the variable's name, e.g. `MY_TOKEN`, or the value as a plain text"));
     }
     Some(name)
 }

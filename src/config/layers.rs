@@ -1,5 +1,5 @@
-//! The environment, captured once: the only place that reads it. Everything else asks [`Environment`], which tests build from
-//! pairs.
+//! The environment, captured once, and only here. Other code uses [`Environment`], which tests
+//! build from pairs.
 #![expect(clippy::disallowed_methods, reason = "the room that reads the environment")]
 
 use super::ConfigFault;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What the names of fledge's own variables begin with.
+/// The prefix of fledge's own variables.
 const OWN_PREFIX: &str = "FLEDGE_";
-/// Those that it reads.
+/// The variables that fledge reads, without the prefix.
 const READ: [&str; 7] = ["LOG", "MODEL", "NON_INTERACTIVE", "SERVE_TOKEN", "STATE_DIR", "SYNC", "SYNC_TOKEN"];
-/// Those that it sets for what it starts, which may be fledge again.
+/// The variables that fledge sets for programs that it starts, which may be fledge itself.
 const SET_FOR_CHILDREN: [&str; 16] = [
     "CHANGED",
     "DELIVERY",
@@ -32,14 +32,14 @@ const SET_FOR_CHILDREN: [&str; 16] = [
     "TURN",
 ];
 
-/// All variables of this process as they were when it began. One that is empty counts as not set; one that is not Unicode is
-/// left out. Shown by names only.
+/// All variables of this process at its start. An empty one counts as not set; one that is not
+/// Unicode is left out. Debug output shows only names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     vars: BTreeMap<String, String>,
-    /// This program.
+    /// The path of this program.
     program: Option<PathBuf>,
-    /// Whether the operator trusts the project that they work in.
+    /// True if the operator trusts the current project.
     trusts_project: bool,
 }
 
@@ -52,40 +52,41 @@ impl Environment {
         Self { program: std::env::current_exe().ok(), ..Self::from_vars(std::env::vars_os().filter_map(text)) }
     }
 
-    /// An environment of these variables.
+    /// Creates an environment of these variables.
     pub fn from_vars<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Self {
         let vars = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         Self { vars, program: None, trusts_project: false }
     }
 
-    /// The same, of an operator who does or does not trust the project that they work in.
+    /// Returns this environment, with or without trust in the current project.
     #[must_use]
     pub fn trusting_project(self, trusts_project: bool) -> Self {
         Self { trusts_project, ..self }
     }
 
-    /// Whether the project's own files may say everything.
+    /// Returns true if the project's own files may set everything.
     pub fn trusts_project(&self) -> bool {
         self.trusts_project
     }
 
-    /// The program that runs, which is also what works behind a wall. `None` where that is not known.
+    /// Returns the path of this program, which also runs in sandboxes; `None` if it is unknown.
     pub fn program(&self) -> Option<&Path> {
         self.program.as_deref()
     }
 
-    /// All variables, as they are: for the conditions of lanes that are run by hand.
+    /// Returns all variables, unchanged, for the conditions of lanes that are run by hand.
     pub fn all(&self) -> &BTreeMap<String, String> {
         &self.vars
     }
 
-    /// A variable's value without blanks around it: keys from files often end in a line break.
+    /// Returns a variable's value without blanks around it: keys from files often end in a line
+    /// break.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Variables that look like fledge's own and that it does not read, each with the one that was most likely meant. Others with its
-    /// name before them may be somebody's own.
+    /// Returns variables that resemble fledge's own and are unknown, each with the one that was
+    /// most likely meant. Other variables with the prefix may belong to other programs.
     pub fn misspelt(&self) -> Vec<(String, String)> {
         let own = |name: &String| Some((name.clone(), name.strip_prefix(OWN_PREFIX)?.to_owned()));
         let meant = |(name, rest): (String, String)| {
@@ -98,10 +99,10 @@ impl Environment {
         self.vars.keys().filter_map(own).filter_map(meant).collect()
     }
 
-    /// A variable that says yes or no; not set is no.
+    /// Reads a variable that means yes or no; not set means no.
     ///
     /// # Errors
-    /// [`ConfigFault::Variable`] where it says neither.
+    /// [`ConfigFault::Variable`] if it means neither.
     pub fn flag(&self, name: &str) -> Result<bool, ConfigFault> {
         match self.get(name).map(str::to_lowercase).as_deref() {
             None | Some("0" | "false" | "no") => Ok(false),
@@ -113,7 +114,7 @@ impl Environment {
         }
     }
 
-    /// A path of the configuration: `~/` stands for the home folder.
+    /// Resolves a path of the configuration: `~/` means the home folder.
     pub fn path(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), self.get("HOME")) {
             (Ok(below), Some(home)) => Path::new(home).join(below),
@@ -121,43 +122,45 @@ impl Environment {
         }
     }
 
-    /// All variables that are secrets by their name, or by a password in a URL, with their values.
+    /// Returns all variables that are secret by their name or by a password in a URL, with their
+    /// values.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = self.vars.iter().filter(|(name, value)| is_secret(name) || has_password(value));
         secret.map(|(name, value)| (name.as_str(), value.trim()))
     }
 
-    /// Where fledge keeps its state, an absolute path: `FLEDGE_STATE_DIR`, below the current folder where it is relative, else below
-    /// `XDG_STATE_HOME` or `HOME`.
+    /// Returns the folder of fledge's state, an absolute path: `FLEDGE_STATE_DIR`, which may be
+    /// relative to the current folder, else a folder below `XDG_STATE_HOME` or `HOME`.
     ///
     /// # Errors
-    /// [`ConfigFault::NoStateDir`] where none of the three is set, [`ConfigFault::Variable`] where there is no current folder.
+    /// [`ConfigFault::NoStateDir`] if none of the three is set, [`ConfigFault::Variable`] if there
+    /// is no current folder.
     pub fn state_dir(&self) -> Result<PathBuf, ConfigFault> {
         const OWN: &str = "FLEDGE_STATE_DIR";
         match self.get(OWN) {
             Some(own) => std::path::absolute(own).map_err(|error| ConfigFault::Variable {
                 name: OWN.into(),
-                why: format!("it is relative, and {error}"),
+                why: format!("cannot resolve the relative path: {error}"),
             }),
             None => self.below("XDG_STATE_HOME", ".local/state").ok_or(ConfigFault::NoStateDir),
         }
     }
 
-    /// The user's configuration file, whether or not it exists.
+    /// Returns the path of the user's configuration file, which may not exist.
     pub fn user_config(&self) -> Option<PathBuf> {
         Some(self.below("XDG_CONFIG_HOME", ".config")?.join("config.yaml"))
     }
 
-    /// fledge's folder below one that the XDG specification names, or its default below `HOME`. Relative ones are invalid
-    /// there and count as not set.
+    /// Returns fledge's folder below a folder of the XDG specification, or below its default in
+    /// `HOME`. The specification forbids relative folders, so they count as not set.
     fn below(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let absolute = |name| self.get(name).map(Path::new).filter(|path| path.is_absolute());
         let folder = absolute(variable).map(Path::to_path_buf);
         Some(folder.or_else(|| Some(absolute("HOME")?.join(default)))?.join("fledge"))
     }
 
-    /// The environment of the agent's commands: the variables that programs and toolchains need, without secrets. Colours and pagers
-    /// are off.
+    /// Returns the environment of the agent's commands: the variables that programs and toolchains
+    /// need, without secrets. Colours and pagers are off.
     pub fn child_env(&self) -> BTreeMap<String, String> {
         let kept = |(name, value): &(&String, &String)| {
             is_for_children(name) && !is_secret(name) && !has_password(value) && !leads_to_jobserver(value)
@@ -165,22 +168,25 @@ impl Environment {
         without_terminal(self.vars.iter().filter(kept))
     }
 
-    /// The environment of programs that fledge runs for the user: all variables. Colours and pagers are off.
+    /// Returns the environment of programs that fledge runs for the user: all variables. Colours
+    /// and pagers are off.
     pub fn hand_env(&self) -> BTreeMap<String, String> {
         without_terminal(self.vars.iter())
     }
 
-    /// The environment of lanes that the user runs by hand: all variables, unchanged.
+    /// Returns the environment of lanes that the user runs by hand: all variables, unchanged.
     pub fn own_env(&self) -> BTreeMap<String, String> {
         with_path(self.vars.iter())
     }
 
-    /// The environment of a gate's steps: all variables but those of [`Self::kept_from_steps`].
+    /// Returns the environment of a gate's steps: all variables but those of
+    /// [`Self::kept_from_steps`].
     pub fn step_env(&self) -> BTreeMap<String, String> {
         with_path(self.vars.iter().filter(|(name, value)| !is_kept_from_steps(name, value)))
     }
 
-    /// The names of the variables that a gate's steps do not have: secrets, and what belongs to this terminal or this process.
+    /// Returns the names of the variables that a gate's steps do not get: secrets, and those of
+    /// this terminal or this process.
     pub fn kept_from_steps(&self) -> impl Iterator<Item = &str> {
         self.vars.iter().filter(|(name, value)| is_kept_from_steps(name, value)).map(|(name, _)| name.as_str())
     }
@@ -208,7 +214,7 @@ fn without_terminal<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) ->
     vars
 }
 
-/// What children get, by name; `*` stands for the rest of it.
+/// The variables that agents' commands get, by name; a `*` matches any ending.
 const FOR_CHILDREN: &[&str] = &[
     "PATH",
     "HOME",
@@ -247,7 +253,7 @@ const FOR_CHILDREN: &[&str] = &[
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
-    // who commits
+    // authors of commits
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
     "GIT_COMMITTER_NAME",
@@ -303,7 +309,7 @@ const FOR_CHILDREN: &[&str] = &[
     "SDKROOT",
 ];
 
-/// Variables beside secrets that steps do not have, by name; `*` stands for the rest of it.
+/// The variables besides secrets that steps do not get, by name; a `*` matches any ending.
 const NOT_FOR_STEPS: &[&str] = &[
     // the shell that fledge was started from
     "_",
@@ -327,7 +333,7 @@ const NOT_FOR_STEPS: &[&str] = &[
     "LD_AUDIT",
     "BASH_ENV",
     "ENV",
-    // doors to programs of the operator's session
+    // access to programs of the operator's session
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "SSH_CLIENT",
@@ -361,8 +367,8 @@ fn is_kept_from_steps(name: &str, value: &str) -> bool {
     is_secret(name) || has_password(value) || is_listed(NOT_FOR_STEPS, name) || leads_to_jobserver(value)
 }
 
-/// Returns true if a value of `MAKEFLAGS` and the like names the pipe of the `make` that started fledge. It is closed in
-/// rooms, so builds there would wait for it or run one job at a time.
+/// Returns true if a value of `MAKEFLAGS` and the like names the pipe of the `make` that started
+/// fledge. The pipe is closed in rooms, so builds there would wait for it or run one job at a time.
 fn leads_to_jobserver(value: &str) -> bool {
     value.contains("--jobserver-auth=") || value.contains("--jobserver-fds=")
 }
@@ -371,7 +377,8 @@ fn is_listed(list: &[&str], name: &str) -> bool {
     list.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |start| name.starts_with(start)))
 }
 
-/// Whether a variable holds a secret by its name: a word anywhere in it, or one of its parts between underscores.
+/// Returns true if a variable's name marks a secret: by a word anywhere, or by a part between
+/// underscores.
 fn is_secret(name: &str) -> bool {
     #[rustfmt::skip]
     const WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "CONNECTION_STRING"];
@@ -383,7 +390,7 @@ fn is_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(|part| PARTS.contains(&part))
 }
 
-/// Whether a `scheme://user:password@host` stands anywhere in a value.
+/// Returns true if a value contains `scheme://user:password@host` or `scheme://user@host`.
 fn has_password(value: &str) -> bool {
     value
         .split("://")

@@ -1,15 +1,15 @@
-//! `limits`: what the programs behind the wall may use up, as a configuration says it.
+//! The parser of `limits`, the resource limits of programs in a sandbox.
 
 use super::parse_size;
 use crate::process::wall::WallLimits;
 use crate::yaml::{Problem, Problems, Table};
 
-/// The fewest processes with which tools work at all, and the most that can be counted on.
+/// The fewest processes with which tools work at all, and the most that can be relied on.
 pub(super) const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
-/// The least memory and the smallest largest file, in bytes.
+/// The smallest limit on memory and on the size of a file, in bytes.
 const LEAST: u64 = 16 << 20;
 
-/// What one file says of them; `None`: nothing.
+/// The limits of one file; `None` if the file does not set one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LimitsSaid {
     processes: Option<u64>,
@@ -18,7 +18,7 @@ pub(super) struct LimitsSaid {
 }
 
 impl LimitsSaid {
-    /// With what was said before where this says nothing.
+    /// Returns the limits, with those of `before` where this file sets none.
     pub(super) fn over(self, before: WallLimits) -> WallLimits {
         WallLimits {
             processes: self.processes.or(before.processes),
@@ -43,12 +43,12 @@ fn size(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> Op
     let place = table.place_of(key);
     let text = table.text(key, problems)?;
     let size =
-        parse_size(text).and_then(|size| if size < LEAST { Err(format!("`{text}` is too little")) } else { Ok(size) });
+        parse_size(text).and_then(|size| if size < LEAST { Err(format!("`{text}` is too small")) } else { Ok(size) });
     match (size, place) {
         (Ok(size), _) => Some(size),
         (Err(why), Some(place)) => {
             problems
-                .push(Problem::at(place, format!("`{key}`: {why}")).hint("write a size from `16MiB` on, like `4GiB`"));
+                .push(Problem::at(place, format!("`{key}`: {why}")).hint("write at least `16MiB`, e.g. `4GiB`"));
             None
         }
         (Err(_), None) => None,

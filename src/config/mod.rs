@@ -1,5 +1,6 @@
-//! What the operator has set: layers of files and environment, composed into [`Settings`]; and what a model's name means.
-//! A project's own files are somebody else's text: what they may say is in `config/trust.rs`.
+//! The operator's settings: layers of files and environment, merged into [`Settings`], and the
+//! resolution of model names. A project's own files are not trusted: `config/trust.rs` decides what
+//! they may set.
 
 mod file;
 mod headers;
@@ -40,45 +41,46 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Everything that is set, later layers over earlier ones.
+/// All settings. Later layers override earlier ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     /// The model of tasks that name none.
     pub default_model: Option<Sourced>,
     /// Models by name. An entry of a later layer replaces an earlier one as a whole.
     pub models: BTreeMap<String, ModelSettings>,
-    /// More protected paths, as globs: those of all layers.
+    /// Further protected paths, as globs, from all layers.
     pub protect: Vec<String>,
-    /// Whether the gate judges the base first, for tasks that do not say.
+    /// The setting for judging the base first, for tasks that do not set it.
     pub baseline: Option<Baseline>,
-    /// How long what runs leave in memory lives.
+    /// The lifetime of memories that runs leave.
     pub ephemeral_ttl: Option<Duration>,
-    /// Tokens of memories in the first message of a run.
+    /// The most tokens of memories in the first message of a run.
     pub recall_tokens: Option<usize>,
-    /// Which wall stands around agents.
+    /// The sandbox of agents.
     pub sandbox: WallChoice,
-    /// Whether agents reach the network.
+    /// True if agents may use the network.
     pub network: bool,
-    /// What tools of agents, and steps of a gate, may use up.
+    /// The resource limits of agents' tools and of gate steps.
     pub limits: WallLimits,
-    /// Whether nobody is there to be asked.
+    /// True if there is no person to ask.
     pub non_interactive: bool,
-    /// What holds for tasks that do not say it themselves.
+    /// Defaults for tasks that do not set a value.
     pub defaults: Defaults,
-    /// Commands that follow every turn in which something may have changed, those of earlier layers first.
+    /// Commands that run after every turn in which something may have changed, those of earlier
+    /// layers first.
     pub hooks: Vec<Hook>,
     /// MCP servers by name. An entry of a later layer replaces an earlier one as a whole.
     pub mcp: BTreeMap<String, McpServer>,
-    /// The server that runs are told of.
+    /// The server to which runs are sent.
     pub sync: Option<Sync>,
-    /// Projects whose own files may say everything, as the user's configuration names them.
+    /// Projects whose own files may set everything, as listed in the user's configuration.
     pub trust: Vec<PathBuf>,
 }
 
 /// The variable that names the model of tasks that name none.
 pub(crate) const MODEL_VARIABLE: &str = "FLEDGE_MODEL";
 
-/// The files of a project that set something, later ones over earlier ones.
+/// The configuration files of a project. Later ones override earlier ones.
 const PROJECT_FILES: [&str; 2] = ["fledge.yaml", "fledge.local.yaml"];
 
 /// A value and the layer it comes from.
@@ -86,49 +88,50 @@ const PROJECT_FILES: [&str; 2] = ["fledge.yaml", "fledge.local.yaml"];
 pub struct Sourced {
     /// The value.
     pub value: String,
-    /// A file's name, or a variable's.
+    /// The name of a file or of a variable.
     pub origin: String,
 }
 
-/// Why there are no settings, or no such model.
+/// An error of reading the settings or of resolving a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigFault {
     /// A configuration file could not be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A configuration file is wrong: every problem, one a line, with file and place.
+    /// A configuration file is invalid. The message has one line for each problem, with file and
+    /// place.
     #[error("{}", .problems.within(.file))]
     Invalid {
-        /// The file, as it was named.
+        /// The name of the file.
         file: String,
-        /// What is wrong with it.
+        /// The problems of the file.
         problems: Problems,
     },
-    /// An environment variable is wrong.
+    /// An environment variable is invalid.
     #[error("{name}: {why}")]
     Variable {
         /// The variable.
         name: String,
-        /// What is wrong, and what to do.
+        /// The problem, and how to solve it.
         why: String,
     },
-    /// A model's name means nothing.
+    /// A model's name is unknown.
     #[error("no model `{name}` ({hint})")]
     UnknownModel {
         /// The name.
         name: String,
-        /// What there is.
+        /// A hint with the known names.
         hint: String,
     },
     /// A model's key is not set.
     #[error("no key for the model `{model}` (set {variable})")]
     NoKey {
-        /// The model, as it was asked for.
+        /// The requested model.
         model: String,
         /// The variable that would hold the key.
         variable: String,
@@ -138,20 +141,20 @@ pub enum ConfigFault {
     NoValue {
         /// The header.
         header: String,
-        /// The model, as it was asked for.
+        /// The requested model.
         model: String,
-        /// The variable that would hold it.
+        /// The variable that would hold the value.
         variable: String,
     },
-    /// A model is somewhere else than at its provider's, and its key is not said.
+    /// A model is not at its provider's own address, and the source of its key is not set.
     #[error(
-        "the model `{model}` is at {url}, and {variable} is for the provider's own address alone (say where its key is: add \
-         `api_key_env: MY_KEY`, `api_key_file` or `api_key_command` to the model; `api_key_env: {variable}` where it is that one)"
+        "the model `{model}` is at {url}, and fledge sends {variable} to the provider's own \
+         address alone (add `api_key_env: MY_KEY`, `api_key_file` or `api_key_command` to the model, or `api_key_env: {variable}` to use that key)"
     )]
     ForeignKey {
-        /// The model, as it was asked for.
+        /// The requested model.
         model: String,
-        /// Where it is.
+        /// The address of the model.
         url: String,
         /// The variable with its provider's key.
         variable: String,
@@ -162,24 +165,26 @@ pub enum ConfigFault {
          `default_model:` in fledge.yaml or FLEDGE_MODEL; `cassette/<path>` replays recorded answers without a key)"
     )]
     NoModel,
-    /// There is no place for state.
-    #[error("no place for fledge's state (set FLEDGE_STATE_DIR or HOME)")]
+    /// There is no folder for fledge's state.
+    #[error("no folder for fledge's state (set FLEDGE_STATE_DIR or HOME)")]
     NoStateDir,
 }
 
-/// Reads all layers: the user's file, `fledge.yaml` and `fledge.local.yaml` in `workspace`, the environment.
+/// Reads all layers: the user's file, `fledge.yaml` and `fledge.local.yaml` in `workspace`, the
+/// environment.
 ///
 /// # Errors
-/// The first layer that is unreadable or wrong, with all that is wrong with it.
+/// The first layer that is unreadable or invalid, with all of its problems.
 pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
     load_seen(environment, workspace, None, &mut |_, _| {})
 }
 
-/// Reads all layers for a command that asks no model and starts no agent. Leaves out the models of a project's files, and what a project may
-/// not say. Returns a note for each of the latter.
+/// Reads all layers for a command that calls no model and starts no agent. Leaves out the models of
+/// a project's files, and the settings that a project may not make. Returns a note for each of
+/// these settings.
 ///
 /// # Errors
-/// As those of [`load`].
+/// The errors of [`load`].
 pub fn load_without_models(
     environment: &Environment,
     workspace: &Path,
@@ -189,10 +194,11 @@ pub fn load_without_models(
     Ok((settings, left_out))
 }
 
-/// The same, layer by layer, each over those before it: first of all what holds where nothing is set.
+/// Reads all layers, and returns the merged settings after each layer. The first layer holds the
+/// defaults.
 ///
 /// # Errors
-/// As those of [`load`].
+/// The errors of [`load`].
 pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigFault> {
     let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: Settings::default() }];
     let so_far = load_seen(environment, workspace, None, &mut |layer, so_far| {
@@ -202,20 +208,21 @@ pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSe
     Ok(all)
 }
 
-/// Where configuration files are looked for, in the order of their layers, each with the name that it goes by.
+/// Returns the paths of the configuration files in the order of their layers, each with its name in
+/// messages.
 pub fn places(environment: &Environment, workspace: &Path) -> Vec<(String, PathBuf)> {
     let own = environment.user_config().map(|path| (path.display().to_string(), path));
     own.into_iter().chain(PROJECT_FILES.map(|name| (name.to_owned(), workspace.join(name)))).collect()
 }
 
-/// A layer, and what is set up to it.
+/// A layer, and the settings merged up to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSeen {
     /// A file's name, `default` or `environment`.
     pub name: String,
-    /// The text of a file.
+    /// The text of a file; `None` if the layer has none.
     pub text: Option<String>,
-    /// What it and all layers before it set.
+    /// The settings of this layer and all layers before it.
     pub so_far: Settings,
 }
 
@@ -235,7 +242,7 @@ fn load_seen(
     let mut owner = Owner::User;
     let mut own = Vec::new();
     for (name, path) in places(environment, workspace) {
-        // Who owns the project's files is said by the user's own alone, which comes first.
+        // Of the files, only the user's own one, which comes first, can make the project trusted.
         if owner == Owner::User && PROJECT_FILES.first().is_some_and(|first| *first == name) {
             let is_trusted = environment.trusts_project() || is_trusted(&settings, workspace);
             owner = if is_trusted { Owner::User } else { Owner::Project };
@@ -255,7 +262,8 @@ fn load_seen(
     Ok(settings)
 }
 
-/// Puts a layer over those before it. These models are the operator's: a project does not put others in their places.
+/// Merges a layer into the settings before it. `own` are the operator's models, which a project may
+/// not replace.
 fn overlay(
     settings: &mut Settings,
     file: &Read,
@@ -270,7 +278,7 @@ fn overlay(
             if owner == Owner::Project {
                 (layer.models, layer.model_places) = Default::default();
             }
-            left_out.extend(refused.sorted().iter().map(|problem| format!("{}:{problem}: it is left out", file.name)));
+            left_out.extend(refused.sorted().iter().map(|problem| format!("{}:{problem}: key ignored", file.name)));
             layer
         }
         None => file::parse(text, &file.name, owner)?,
@@ -305,13 +313,13 @@ fn overlay(
     Ok(())
 }
 
-/// Whether the user's configuration names this folder among those it trusts, by whatever path.
+/// Returns true if the user's configuration trusts this folder, by any path that leads to it.
 fn is_trusted(settings: &Settings, workspace: &Path) -> bool {
     let real = workspace.canonicalize();
     settings.trust.iter().any(|path| real.as_ref().is_ok_and(|real| path.canonicalize().is_ok_and(|own| own == *real)))
 }
 
-/// A file's text; `None` where there is no file. A pipe or a device would keep us waiting and is refused.
+/// Reads a file's text; `None` if there is no file. Refuses pipes and devices, which would block.
 fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
     let unreadable = |source| ConfigFault::Unreadable { path: path.into(), source };
     let refused = |why: &str| Err(unreadable(std::io::Error::other(why)));
@@ -319,7 +327,7 @@ fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable(error)),
         Ok(found) if !found.is_file() => refused("not a regular file"),
-        Ok(found) if found.len() > 2 * MAX_SOURCE as u64 => refused("far too large for a configuration"),
+        Ok(found) if found.len() > 2 * MAX_SOURCE as u64 => refused("too large for a configuration file"),
         Ok(_) => std::fs::read_to_string(path).map(Some).map_err(unreadable),
     }
 }

@@ -1,4 +1,5 @@
-//! What a model's name means: a provider, its address, its key and its terms. Pure: settings and captured environment in, a choice out.
+//! The resolution of model names to a provider, an address, a key and terms. This module is pure:
+//! it makes a choice from settings and a captured environment.
 
 use super::headers::{Headers, Sent};
 use super::prices::{PRICES_READ, all_published, published};
@@ -12,12 +13,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which API speaks.
+/// The API of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
     /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's Chat Completions API, and whoever speaks it too.
+    /// OpenAI's Chat Completions API, which other servers have, too.
     OpenAi,
     /// OpenAI's Responses API.
     OpenAiResponses,
@@ -28,7 +29,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// Those that have an address, by the words that are written for them.
+    /// The kinds that have an address, by their names in a configuration.
     pub const WORDS: [(&str, Self); 4] = [
         ("anthropic", Self::Anthropic),
         ("openai", Self::OpenAi),
@@ -36,12 +37,12 @@ impl ProviderKind {
         ("ollama", Self::Ollama),
     ];
 
-    /// What stands before the slash in `anthropic/claude-sonnet-4-5`.
+    /// Returns the part before the slash in `anthropic/claude-sonnet-4-5`.
     pub fn name(self) -> &'static str {
         Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("cassette", |(word, _)| word)
     }
 
-    /// The variable that its own documentation puts the key into.
+    /// Returns the variable that the provider's documentation uses for the key.
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
@@ -50,7 +51,7 @@ impl ProviderKind {
         }
     }
 
-    /// The variable that its own documentation puts the address into.
+    /// Returns the variable that the provider's documentation uses for the address.
     fn url_variable(self) -> Option<&'static str> {
         match self {
             Self::Anthropic => Some("ANTHROPIC_BASE_URL"),
@@ -60,46 +61,47 @@ impl ProviderKind {
     }
 }
 
-/// How a model is told of tools.
+/// The way in which a model learns of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolsMode {
-    /// By the means of its API.
+    /// Through the tool calls of its API.
     #[default]
     Native,
-    /// In words, for a model that knows no tools.
+    /// In the text of messages, for a model without tool calls.
     Text,
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// This variable of the environment.
+    /// A variable of the environment.
     Variable(String),
-    /// What this program prints.
+    /// The output of a program.
     Command {
         /// The program and its arguments.
         command: Vec<String>,
-        /// How long what it printed is good; `None`: until it is refused.
+        /// The time for which the output is valid; `None` means until it is refused.
         ttl: Option<Duration>,
     },
-    /// What is in this file: an absolute path, or one below the home folder that begins with `~/`.
+    /// The content of a file: an absolute path, or one below the home folder that begins with `~/`.
     File(PathBuf),
 }
 
 /// A model as a configuration file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSettings {
-    /// Which API speaks.
+    /// The API of the model.
     pub provider: ProviderKind,
-    /// The provider's name for the model; for a cassette its path, relative to the task file's folder.
+    /// The provider's name for the model; for a cassette its path, relative to the task file's
+    /// folder.
     pub model: String,
-    /// Where the API is; the provider's own place otherwise.
+    /// The address of the API; `None` for the provider's own.
     pub base_url: Option<String>,
-    /// Where the key comes from; the provider's own variable otherwise.
+    /// The source of the key; `None` for the provider's own variable.
     pub key: Option<KeyPlace>,
-    /// Which tasks it is for, where it is for some.
+    /// The tier of tasks that the model is for, if set.
     pub tier: Option<Tier>,
-    /// What its tokens cost, where that is said.
+    /// The price of its tokens, if set.
     pub price: Option<Price>,
     /// The most tokens of a conversation, answer included.
     pub max_context_tokens: Option<u64>,
@@ -111,24 +113,25 @@ pub struct ModelSettings {
     pub at_once: Option<NonZeroU32>,
     /// Headers sent with each request.
     pub headers: Headers,
-    /// A file with certificates of authorities that are trusted beside the system's; a path as for keys.
+    /// A file with certificates of authorities that are trusted besides the system's; a path as for
+    /// keys.
     pub ca_file: Option<PathBuf>,
-    /// The proxy on the way there; those of the environment otherwise.
+    /// The proxy to the model; `None` for the proxies of the environment.
     pub proxy: Option<Secret>,
-    /// How much it is to think.
+    /// The reasoning effort.
     pub reasoning: Option<Effort>,
-    /// How it is told of tools.
+    /// The way in which it learns of tools.
     pub tools_mode: ToolsMode,
-    /// How long a turn of it may take.
+    /// The time limits of a turn.
     pub clocks: Clocks,
-    /// The most bytes that one answer may have on the wire; what answers have by default otherwise.
+    /// The most bytes of one answer on the wire; `None` for the default.
     pub max_response: Option<usize>,
-    /// The file that says so; a name that was spelled out, for itself.
+    /// The file that configures the model; for a spelled-out name, the name itself.
     pub origin: String,
 }
 
 impl ModelSettings {
-    /// A model of which nothing more is said than what `origin` calls it.
+    /// Creates a model without further settings; `origin` is the place that names it.
     pub fn new(provider: ProviderKind, model: impl Into<String>, origin: impl Into<String>) -> Self {
         Self {
             provider,
@@ -152,18 +155,18 @@ impl ModelSettings {
         }
     }
 
-    /// The most tokens of a conversation, as far as that is set or published.
+    /// Returns the most tokens of a conversation, if set or published.
     pub fn window(&self) -> Option<u64> {
         self.max_context_tokens.or_else(|| published(self.provider, &self.model).map(|known| known.window))
     }
 
-    /// Whether a header that is sent with each request takes the place of a key.
+    /// Returns true if a header of its requests takes the place of a key.
     fn has_key_header(&self) -> bool {
         let is_key = |name: &String| ["authorization", "x-api-key", "api-key"].contains(&name.to_lowercase().as_str());
         self.headers.keys().any(is_key)
     }
 
-    /// Whether it is asked at its provider's own address.
+    /// Returns true if its address is its provider's own.
     pub fn is_at_home(&self) -> bool {
         let own = match self.provider {
             ProviderKind::Anthropic => "https://api.anthropic.com",
@@ -174,12 +177,13 @@ impl ModelSettings {
         self.base_url.as_deref().is_none_or(|url| rest(url).unwrap_or(false))
     }
 
-    /// The most tokens of one answer, as far as that is published.
+    /// Returns the most tokens of one answer, if published.
     pub fn largest_output(&self) -> Option<u64> {
         published(self.provider, &self.model).and_then(|known| known.largest_output())
     }
 
-    /// What its tokens cost, and who says so: the configuration, else what its provider has published.
+    /// Returns the price of its tokens and the source of the price: the configuration, else what
+    /// its provider has published.
     pub fn price(&self) -> Option<(Price, String)> {
         if let Some(price) = self.price {
             return Some((price, self.origin.clone()));
@@ -187,7 +191,7 @@ impl ModelSettings {
         if !self.is_at_home() {
             return match (self.provider, self.base_url.as_deref().is_some_and(is_loopback)) {
                 (ProviderKind::Ollama, true) => Some((Price::default(), "on this machine".into())),
-                _ => None, // whoever is there has prices of his own
+                _ => None, // other servers have their own prices
             };
         }
         match self.provider {
@@ -202,32 +206,35 @@ impl ModelSettings {
     }
 }
 
-/// Everything that a provider needs to begin.
+/// A resolved model, with everything that its provider needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// What it means, with the address and the place of the key that hold here; no place where no key is needed.
+    /// The settings of the model, with the effective address and source of the key. There is no
+    /// source if no key is needed.
     pub entry: ModelSettings,
-    /// The key, where it is in the environment.
+    /// The key, if it is in the environment.
     pub key: Option<Secret>,
 }
 
-/// The model chosen by default where only this key is set.
+/// The default model if Anthropic's key is set.
 const ANTHROPIC_MODEL: &str = "anthropic/claude-sonnet-4-5";
-/// The same for the other one.
+/// The default model if only OpenAI's key is set.
 const OPENAI_MODEL: &str = "openai/gpt-5";
 
-/// What a name means: a configured model, else `anthropic/…`, `openai/…`, `openai-responses/…`, `ollama/…` or `cassette/<path>`.
+/// Resolves a name: a configured model, else `anthropic/…`, `openai/…`, `openai-responses/…`,
+/// `ollama/…` or `cassette/<path>`.
 ///
 /// # Errors
-/// [`ConfigFault`] where it means nothing, its key is not set, or the variable with its base URL is wrong.
+/// [`ConfigFault`] if the name is unknown, its key or the variable of a header is not set, the
+/// source of its key is unclear, or the variable with its base URL is invalid.
 pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
     let mut entry = match settings.models.get(name) {
         Some(entry) => entry.clone(),
         None => spelled_out(name).ok_or_else(|| unknown(name, settings))?,
     };
-    // The key of a provider is for that provider: whoever else is configured has a key of their own, or none.
+    // A provider's key is for that provider's address. A model elsewhere has its own key, or none.
     let is_foreign = !entry.is_at_home();
     let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
     if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
@@ -261,18 +268,20 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
     Ok(ModelChoice { name: name.into(), entry, key })
 }
 
-/// What is sent, with the value of its variable where it is in one.
+/// Returns the value of a header, read from its variable if it has one.
 fn found(sent: &Sent, header: &str, model: &str, environment: &Environment) -> Result<Sent, ConfigFault> {
     let Sent::At(KeyPlace::Variable(variable)) = sent else { return Ok(sent.clone()) };
     let none = || ConfigFault::NoValue { header: header.into(), model: model.into(), variable: variable.clone() };
     environment.get(variable).map(|value| Sent::Text(Secret::new(value))).ok_or_else(none)
 }
 
-/// The name of the model of a task of this tier that names none: the default one where it is for such tasks, else one that is, else the
-/// default one; and without any, by the key that is set. A model that says no tier is for code. What the environment says comes first.
+/// Returns the name of the model for a task of this tier that names none. A model named in the
+/// environment comes first. Then follow the default model if it is for this tier, another model for
+/// this tier, and the default model for any tier. If there is none, the key that is set decides. A
+/// model without a tier is for code.
 ///
 /// # Errors
-/// [`ConfigFault::NoModel`], which says the ways to set one.
+/// [`ConfigFault::NoModel`], which names the ways to set one.
 pub fn auto_name<'s>(settings: &'s Settings, tier: Tier, environment: &Environment) -> Result<&'s str, ConfigFault> {
     let default = settings.default_model.as_ref();
     if let Some(model) = default.filter(|model| model.origin == super::MODEL_VARIABLE) {
@@ -295,15 +304,15 @@ fn by_key(environment: &Environment) -> Option<&'static str> {
     has(ProviderKind::OpenAi).then_some(OPENAI_MODEL)
 }
 
-/// What [`auto_name`] means.
+/// Resolves the model that [`auto_name`] returns.
 ///
 /// # Errors
-/// Its own, and those of [`resolve_model`].
+/// The errors of [`auto_name`] and [`resolve_model`].
 pub fn auto_model(settings: &Settings, tier: Tier, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
     resolve_model(auto_name(settings, tier, environment)?, settings, environment)
 }
 
-/// `provider/model` as an entry with everything left to its defaults.
+/// Returns the settings of a name such as `provider/model`, with all defaults.
 fn spelled_out(name: &str) -> Option<ModelSettings> {
     let (provider, model) = name.split_once('/').filter(|(_, model)| !model.trim().is_empty())?;
     let known = ProviderKind::WORDS.iter().find(|(word, _)| *word == provider).map(|(_, kind)| *kind);
@@ -311,7 +320,7 @@ fn spelled_out(name: &str) -> Option<ModelSettings> {
     Some(ModelSettings::new(provider, model, name))
 }
 
-/// A known model's whole name, of one that is written without its provider.
+/// Returns a suggestion with the full name of a known model, for a name without its provider.
 fn published_as(name: &str) -> Option<String> {
     let of = |kind: ProviderKind| all_published(kind).map(move |known| (kind, known.model));
     let all: Vec<_> = [ProviderKind::Anthropic, ProviderKind::OpenAi].into_iter().flat_map(of).collect();
@@ -338,8 +347,8 @@ fn unknown(name: &str, settings: &Settings) -> ConfigFault {
     }
     let default = settings.default_model.as_ref().filter(|default| default.value == name);
     hints.extend(default.map(|default| match default.origin == super::MODEL_VARIABLE {
-        true => format!("{} names it", default.origin),
-        false => format!("`default_model` names it, {}", default.origin),
+        true => format!("the name comes from {}", default.origin),
+        false => format!("the name comes from `default_model`, {}", default.origin),
     }));
     let ways: Vec<String> = ProviderKind::WORDS.iter().map(|(word, _)| format!("`{word}/<model>`")).collect();
     hints.push(format!("or write {} or `cassette/<path>`", ways.join(", ")));

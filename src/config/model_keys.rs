@@ -1,4 +1,4 @@
-//! The models of a configuration file, read.
+//! The parser of the models in a configuration file.
 
 use super::headers::headers;
 use super::model::{KeyPlace, ModelSettings, ProviderKind, ToolsMode};
@@ -14,14 +14,14 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Bytes that one answer may have at least, and at most.
+/// The range of the limit on the bytes of one answer.
 const LEAST_RESPONSE: u64 = 4_000;
 const MOST_RESPONSE: u64 = 1 << 30;
 
-/// Tokens that a conversation may have at least, and at most; and one answer.
+/// The ranges of the limits on the tokens of a conversation, and of one answer.
 pub(super) const CONTEXT_TOKENS: RangeInclusive<i64> = 1000..=100_000_000;
 pub(super) const OUTPUT_TOKENS: RangeInclusive<i64> = 1..=10_000_000;
-/// Requests within a minute, and at once.
+/// The ranges of the limits on requests within a minute, and at once.
 pub(super) const PER_MINUTE: RangeInclusive<i64> = 1..=1_000_000;
 pub(super) const AT_ONCE: RangeInclusive<i64> = 1..=10_000;
 /// The words of `reasoning`.
@@ -30,7 +30,7 @@ pub(super) const EFFORTS: [(&str, Effort); 3] =
 /// The words of `tools_mode`.
 pub(super) const TOOLS_MODES: [(&str, ToolsMode); 2] = [("native", ToolsMode::Native), ("text", ToolsMode::Text)];
 
-/// The map of models; `file` is where it stands.
+/// Parses the map of models; `file` is the name of its file.
 pub(super) fn models(
     node: &Node,
     file: &str,
@@ -49,7 +49,7 @@ pub(super) fn models(
 fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Problems) -> Option<ModelSettings> {
     let name = &key.text;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
-        let message = format!("`{}` can't be a model's name", excerpt(name));
+        let message = format!("`{}` is not a valid model name", excerpt(name));
         problems.push(Problem::at(key.place, message).hint("use letters, digits, `.`, `_` and `-`"));
     }
     let mut table = Table::open(node, &format!("the model `{name}`"), problems)?;
@@ -101,12 +101,12 @@ fn base_url(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opt
         problems.push(Problem::at(place, why).hint("write `https://host/path`"));
     }
     if owner == Owner::Project && !is_loopback(&url) {
-        trust::refuse("base_url", place, "could send your key to somebody else's machine", problems);
+        trust::refuse("base_url", place, "could send your key to a server that you did not choose", problems);
     }
     Some(url)
 }
 
-/// Where the key is: one place at most.
+/// Parses the source of the key: one at most.
 fn key_place(
     table: &mut Table<'_>,
     provider: Option<ProviderKind>,
@@ -118,13 +118,14 @@ fn key_place(
     let command = command(table, "api_key_command", "api_key_ttl", problems);
     let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
     if let Some(second) = said.nth(1) {
-        let twice = Problem::at(second, "the key has two places");
+        let twice = Problem::at(second, "the key has more than one source");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }
     command.or(file).or(variable)
 }
 
-/// A program that prints what is needed, under this key, and how long that is good, under that one.
+/// Parses the program under `key`, which prints a value, and the time under `how_long` for which
+/// the value is valid.
 pub(super) fn command(table: &mut Table<'_>, key: &str, how_long: &str, problems: &mut Problems) -> Option<KeyPlace> {
     let ttl = table.duration(how_long, problems);
     let command = table.text_or_texts(key, problems).map(|words| {
@@ -133,13 +134,13 @@ pub(super) fn command(table: &mut Table<'_>, key: &str, how_long: &str, problems
         KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl }
     });
     if let (Some(place), None) = (table.place_of(how_long), table.place_of(key)) {
-        let alone = Problem::at(place, format!("`{how_long}` says how long a key is good that `{key}` gave"));
-        problems.push(alone.hint(format!("add `{key}`, or remove it")));
+        let alone = Problem::at(place, format!("`{how_long}` limits a value from `{key}`, which is missing"));
+        problems.push(alone.hint(format!("add `{key}`, or remove `{how_long}`")));
     }
     command
 }
 
-/// How long a turn may take.
+/// Parses the time limits of a turn.
 fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
     let usual = Clocks::default();
     let Some(mut table) = table.take("timeouts").and_then(|node| Table::open(node, "`timeouts`", problems)) else {
@@ -149,8 +150,8 @@ fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
         let Some(time) = table.duration(key, problems) else { return usual };
         if time.is_zero() {
             let place = table.place_of(key).unwrap_or(table.place);
-            let never = Problem::at(place, format!("`{key}` leaves no time for an answer"));
-            problems.push(never.hint("write a time like `90s`, or remove it"));
+            let never = Problem::at(place, format!("`{key}` must be longer than zero"));
+            problems.push(never.hint("write a time such as `90s`, or remove the key"));
         }
         time
     };
@@ -163,7 +164,7 @@ fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
     clocks
 }
 
-/// The most bytes of one answer.
+/// Parses the most bytes of one answer.
 fn max_response(table: &mut Table<'_>, problems: &mut Problems) -> Option<usize> {
     let text = table.text("max_response", problems)?;
     let place = table.take("max_response")?.place;
@@ -189,28 +190,29 @@ fn key_variable(
     if !is_variable(&name) {
         let wrong = Problem::at(place, "expected `api_key_env` to name an environment variable");
         problems
-            .push(wrong.hint("the key itself has no place in a file; write the variable's name, like `MY_API_KEY`"));
+            .push(wrong.hint("never write the key into a file; write the variable's name, e.g. `MY_API_KEY`"));
     }
     let is_foreign = provider.is_some_and(|provider| provider.key_variable() != Some(&name));
     if owner == Owner::Project && is_foreign {
-        trust::refuse("api_key_env", place, "could send another secret of yours to the provider", problems);
+        trust::refuse("api_key_env", place, "could send another of your secrets to the provider", problems);
     }
     Some(name)
 }
 
-/// A path that does not depend on where fledge is started.
+/// Parses a path that does not depend on the folder in which fledge is started.
 pub(super) fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
     let path = table.text(key, problems)?;
     if !path.starts_with('/') && !path.starts_with("~/") {
         let place = table.take(key)?.place;
-        let message = format!("expected `{key}` to be a whole path, found `{}`", excerpt(path));
-        problems.push(Problem::at(place, message).hint("begin it with `/`, or with `~/` for your home folder"));
+        let message = format!("expected `{key}` to be an absolute path, found `{}`", excerpt(path));
+        problems.push(Problem::at(place, message).hint("begin the path with `/`, or with `~/` for your home folder"));
     }
     Some(path.into())
 }
 
-/// What tokens cost. Where nothing is said of the cache, reading from it costs what reading costs, and writing to it a quarter more, as
-/// with those who charge the most for it: a budget is never charged less than the bill.
+/// Parses the price of tokens. Without a price of the cache, reading from it costs as much as
+/// input, and writing to it a quarter more, as with the most expensive providers. So a budget is
+/// never charged less than the bill.
 fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     let mut table = Table::open(node, "`price`", problems)?;
     let mut part = |key, problems: &mut Problems| table.dollars(key, problems);

@@ -1,4 +1,4 @@
-//! What a name makes of a model: its address, its key, its price; and that no secret is shown.
+//! Tests of model names: the address, key and price of a model, and that no secret is shown.
 
 use super::tests::{environment, loaded, plain};
 use super::*;
@@ -13,7 +13,7 @@ fn resolved(name: &str, vars: &[(&str, &str)]) -> Result<ModelChoice, String> {
     resolve_model(name, &loaded(user, &[], &[]).unwrap(), &environment(vars)).map_err(|fault| fault.to_string())
 }
 
-/// A model that needs nothing.
+/// Creates a choice without a key.
 fn choice(name: &str, entry: ModelSettings) -> ModelChoice {
     ModelChoice { name: name.into(), entry, key: None }
 }
@@ -22,7 +22,7 @@ fn of_user(provider: ProviderKind, model: &str) -> ModelSettings {
     ModelSettings { origin: String::new(), ..plain(provider, model) }
 }
 
-/// The choice of a name, whatever file it stands in.
+/// Resolves a name, and clears the name of its file.
 fn chosen(name: &str, vars: &[(&str, &str)]) -> Result<ModelChoice, String> {
     let mut choice = resolved(name, vars)?;
     choice.entry.origin.clear();
@@ -142,8 +142,8 @@ fn the_prices_and_the_key_of_a_provider_are_for_its_own_address_alone() {
         assert_eq!(
             found(&format!(", base_url: '{base}'"), &vars),
             Err(format!(
-                "the model `m` is at {base}, and ANTHROPIC_API_KEY is for the provider's own address alone (say where its key is: add \
-                 `api_key_env: MY_KEY`, `api_key_file` or `api_key_command` to the model; `api_key_env: ANTHROPIC_API_KEY` where it is that one)"
+                "the model `m` is at {base}, and fledge sends ANTHROPIC_API_KEY to the provider's own address alone (add `api_key_env: MY_KEY`, \
+                 `api_key_file` or `api_key_command` to the model, or `api_key_env: ANTHROPIC_API_KEY` to use that key)"
             ))
         );
     }

@@ -1,8 +1,9 @@
-//! What the common models cost and how much they take, as their providers publish it. One table, with the day on which it was read; what
-//! the configuration says of a model wins over it.
+//! The prices and windows of common models, as their providers publish them. There is one table,
+//! with the day on which it was read. The configuration of a model overrides it.
 //!
-//! Sources: <https://platform.claude.com/docs/en/about-claude/pricing> and <https://developers.openai.com/api/docs/pricing>, standard
-//! processing, with Anthropic's cache writes for five minutes.
+//! Sources: <https://platform.claude.com/docs/en/about-claude/pricing> and
+//! <https://developers.openai.com/api/docs/pricing>, standard processing, with Anthropic's cache
+//! writes for five minutes.
 
 use super::ProviderKind;
 use crate::chat::Price;
@@ -11,37 +12,40 @@ use crate::yaml::nearest;
 /// The day on which the table was read.
 pub const PRICES_READ: &str = "2026-11-22";
 
-/// What is published of a model.
+/// The published data of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// The name that its provider has for it; one with a date behind it is the same.
+    /// The provider's name of the model. A name with a date behind it means the same model.
     pub model: &'static str,
-    /// Tokens that a conversation may have, as long as the price is this one.
+    /// The most tokens of a conversation at `price`.
     pub window: u64,
-    /// What tokens cost within that window.
+    /// The price of tokens within that window.
     pub price: Price,
-    /// What they cost, all of them, where a conversation is longer; `None`: none can be.
+    /// The price of all tokens of a longer conversation; `None` if it cannot be longer.
     beyond: Option<Price>,
 }
 
 impl Published {
-    /// The most tokens of one answer, where it is published and more than what is asked for by itself.
+    /// Returns the most tokens of one answer, if that is published and more than the default
+    /// request.
     pub fn largest_output(&self) -> Option<u64> {
         let name = self.model;
         let is_older = ["claude-opus-4-1", "claude-3"].iter().any(|older| name.starts_with(older));
         (name.starts_with("claude") && !is_older).then_some(64_000).or((name == "claude-opus-4-1").then_some(32_000))
     }
 
-    /// What tokens cost where a conversation may have so many of them: never less than the provider charges.
+    /// Returns the price for conversations of up to this many tokens. It is never less than the
+    /// provider charges.
     pub fn price_up_to(&self, window: u64) -> Price {
         self.beyond.filter(|_| window > self.window).unwrap_or(self.price)
     }
 }
 
-/// Thousands of tokens; then cents per million tokens: read, written, read from the cache, written to the cache.
+/// The name; thousands of tokens; then cents per million tokens: read, written, read from the
+/// cache, written to the cache.
 type Row = (&'static str, u64, [f64; 4]);
 
-/// A million tokens for Anthropic's newest ones, whose price is the same for all of them.
+/// Most of Anthropic's newest models have a window of a million tokens, all at the same price.
 const ANTHROPIC: &[Row] = &[
     ("claude-fable-5-1", 1000, [1000.0, 5000.0, 25.0, 1250.0]),
     ("claude-fable-5", 1000, [1000.0, 5000.0, 100.0, 1250.0]),
@@ -88,14 +92,14 @@ const OPENAI: &[Row] = &[
     ("o4-mini", 200, [110.0, 440.0, 27.5, 110.0]),
 ];
 
-/// What is published of a model, by its provider's name for it.
+/// Returns the published data of a model, by its provider's name for it.
 pub fn published(provider: ProviderKind, model: &str) -> Option<Published> {
     let own = |name: &str| model.strip_prefix(name).is_some_and(is_date);
     rows(provider).iter().find(|(name, ..)| own(name)).map(|row| read(provider, row))
 }
 
-/// The model of the table that somebody most likely meant by a name that is not in it. A name that differs in numbers alone is taken for
-/// that of a newer model.
+/// Returns the model of the table that an unknown name most likely means. A name that differs only
+/// in numbers is taken for that of a newer model.
 pub fn near_published(provider: ProviderKind, model: &str) -> Option<&'static str> {
     const MOST_SLIPS: usize = 2;
     let words = |name: &str| name.chars().filter(char::is_ascii_alphabetic).collect::<String>();
@@ -104,7 +108,7 @@ pub fn near_published(provider: ProviderKind, model: &str) -> Option<&'static st
     (is_slip && published(provider, model).is_none()).then_some(near)
 }
 
-/// All of a provider's models in the table.
+/// Returns all of a provider's models in the table.
 pub fn all_published(provider: ProviderKind) -> impl Iterator<Item = Published> {
     rows(provider).iter().map(move |row| read(provider, row))
 }
@@ -117,14 +121,15 @@ fn rows(provider: ProviderKind) -> &'static [Row] {
     }
 }
 
-/// Nothing, or a date behind a name: `-20250929`, `-2025-08-07`, `-latest`.
+/// Returns true for an empty text, and for a date behind a name: `-20250929`, `-2025-08-07`,
+/// `-latest`.
 fn is_date(rest: &str) -> bool {
     let digits = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     rest.is_empty() || rest == "-latest" || rest.strip_prefix('-').is_some_and(|date| digits(&date.replace('-', "")))
 }
 
-/// Past 272,000 tokens OpenAI charges twice for what is read and half as much again for what is written; past 100,000 Anthropic charges
-/// five times as much for its smallest.
+/// Reads a row. Past 272,000 tokens, OpenAI charges twice as much for input and half as much again
+/// for output. Past 100,000 tokens, Anthropic charges five times as much for its smallest model.
 fn read(provider: ProviderKind, (model, thousands, cents): &Row) -> Published {
     let price = |[input, output]: [f64; 2]| {
         let micros = |cents: f64, factor: f64| (cents * factor * 10_000.0).round() as u64;

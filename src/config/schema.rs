@@ -1,5 +1,6 @@
-//! A configuration file as a JSON Schema, for editors: all that the operator may say. Its words and ranges are the reader's own; a test holds its
-//! keys to it. What a project's file may say of it is decided in [`super::trust`].
+//! The JSON Schema of configuration files, for editors: everything that the operator may set. Its
+//! words and ranges are those of the parser, and a test compares its keys with the parser's.
+//! [`super::trust`] decides what a project's file may set.
 
 use super::file::{COMPACT_AT, LOOP_THRESHOLD, MAX_TRIES, RECALLED};
 use super::limits::PROCESSES;
@@ -12,7 +13,7 @@ use crate::yaml::schema::{Row, any_of, any_text, document, dollars, duration, fl
 use crate::yaml::schema::{map_with, names_to, one_of, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
 
-/// The schema of `fledge.yaml`, `fledge.local.yaml` and `~/.config/fledge/config.yaml`.
+/// Returns the schema of `fledge.yaml`, `fledge.local.yaml` and `~/.config/fledge/config.yaml`.
 pub(crate) fn schema() -> Value {
     let what = "Settings of fledge: `fledge.yaml` in a project, `fledge.local.yaml` beside it, `~/.config/fledge/config.yaml` for all projects.";
     let root = map(means().into_iter().chain(defaults()).chain(safety()));
@@ -47,7 +48,7 @@ fn means() -> Vec<Row> {
     ]
 }
 
-/// What holds for tasks that do not say it themselves.
+/// Returns the defaults for tasks that do not set a value.
 fn defaults() -> Vec<Row> {
     let share =
         like(json!({ "type": "number", "minimum": COMPACT_AT[0] / 100.0, "maximum": COMPACT_AT[1] / 100.0 }), 0.7);

@@ -1,4 +1,5 @@
-//! Programs beside the agent, read: the project's own hooks, and the MCP servers that tasks may name.
+//! The parser of programs beside the agent: the project's own hooks, and the MCP servers that tasks
+//! may name.
 
 use super::model_keys::is_header;
 use super::url::url_fault;
@@ -8,47 +9,47 @@ use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A command that follows every turn in which something may have changed.
+/// A command that runs after every turn in which something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// What it is called; its command, where nothing else is said.
+    /// The hook's name; by default its command.
     pub name: String,
     /// The command, for `/bin/sh`.
     pub run: String,
-    /// How long it may take; `None`: what such commands have by default.
+    /// The time limit; `None` for the default of hooks.
     pub timeout: Option<Duration>,
-    /// Whether the model is told of its failure, and of what it changed.
+    /// True if the model learns of the hook's failure, and of its changes.
     pub tell_model: bool,
 }
 
-/// An MCP server, as it is configured.
+/// A configured MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Where it is.
+    /// The program or the address of the server.
     pub at: McpAt,
     /// The lowest tier whose tasks may have its tools.
     pub tier: Tier,
-    /// Whether it stands inside the agent's wall.
+    /// True if the server runs in the agent's sandbox.
     pub walled: bool,
-    /// Whether it reaches the network from there.
+    /// True if it may use the network from there.
     pub network: bool,
-    /// How long one call may take; `None`: what calls have by default.
+    /// The time limit of one call; `None` for the default of calls.
     pub timeout: Option<Duration>,
-    /// Whether no run may begin without it.
+    /// True if no run may begin without it.
     pub required: bool,
 }
 
-/// Where an MCP server is.
+/// The program or the address of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpAt {
-    /// A program that is started, and talked to by its standard streams.
+    /// A program that fledge starts, and talks to by its standard streams.
     Command {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Its environment, beside what every program needs.
+        /// Its environment, besides the variables that every program needs.
         env: BTreeMap<String, Woven>,
     },
-    /// An address that is there already.
+    /// The address of a server that already runs.
     Url {
         /// The address.
         url: String,
@@ -57,7 +58,7 @@ pub enum McpAt {
     },
 }
 
-/// Reads `hooks`.
+/// Parses `hooks`.
 pub(super) fn hooks(node: &Node, problems: &mut Problems) -> Vec<Hook> {
     let Some(mut table) = Table::open(node, "`hooks`", problems) else { return Vec::new() };
     let list = match table.take("post_tools") {
@@ -90,7 +91,7 @@ fn hook(node: &Node, problems: &mut Problems) -> Option<Hook> {
     Some(Hook { name: name.unwrap_or_else(|| run.clone()), run, timeout, tell_model })
 }
 
-/// Reads `mcp`.
+/// Parses `mcp`.
 pub(super) fn servers(node: &Node, problems: &mut Problems) -> BTreeMap<String, McpServer> {
     let Value::Map(entries) = &node.value else {
         let message = format!("expected `mcp` to be a map from names to servers, found {}", node.describe());
@@ -104,7 +105,7 @@ pub(super) fn servers(node: &Node, problems: &mut Problems) -> BTreeMap<String, 
 fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> {
     let name = &key.text;
     if name.is_empty() || name.len() > 32 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) {
-        let message = format!("`{}` can't be a server's name", excerpt(name));
+        let message = format!("`{}` is not a valid server name", excerpt(name));
         problems.push(Problem::at(key.place, message).hint("use at most 32 letters, digits, `_` and `-`"));
     }
     let mut table = Table::open(node, &format!("the server `{name}`"), problems)?;
@@ -114,7 +115,7 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
     });
     let url = table.text("url", problems).map(str::to_owned);
     let place = |table: &mut Table<'_>, key: &str| table.take(key).map_or(node.place, |node| node.place);
-    // Some have their key in the query.
+    // Some servers have their key in the query.
     let base = url.as_deref().map(|url| url.split_once('?').map_or(url, |(base, _)| base));
     if let Some(why) = base.and_then(url_fault) {
         let why = why.replace("base_url", "url");
@@ -123,8 +124,8 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
     let env = table.map_of_text("env", problems).unwrap_or_default();
     let headers = table.map_of_text("headers", problems).unwrap_or_default();
     if let Some((header, _)) = headers.iter().find(|(name, value)| !is_header(name, value)) {
-        let message = format!("`{}` is not a header that can be sent", excerpt(header));
-        problems.push(Problem::at(place(&mut table, "headers"), message).hint("names are letters, digits and `-`"));
+        let message = format!("invalid header `{}`", excerpt(header));
+        problems.push(Problem::at(place(&mut table, "headers"), message).hint("use letters, digits and `-`"));
     }
     let env = woven(env, place(&mut table, "env"), problems);
     let headers = woven(headers, place(&mut table, "headers"), problems);
@@ -132,15 +133,15 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
         (Some(_), None) => !headers.is_empty(),
         (None, Some(_)) => !env.is_empty(),
         (None, None) | (Some(_), Some(_)) => {
-            let both = format!("the server `{name}` needs `command` or `url`, one of the two");
+            let both = format!("the server `{name}` needs exactly one of `command` and `url`");
             problems
                 .push(Problem::at(key.place, both).hint("write `command: [program, argument]`, or `url: https://…`"));
             false
         }
     };
     if misplaced {
-        let stray = format!("in the server `{name}`, `env` goes with `command` and `headers` with `url`");
-        problems.push(Problem::at(key.place, stray).hint("remove the other one"));
+        let stray = format!("in the server `{name}`, `env` needs `command`, and `headers` needs `url`");
+        problems.push(Problem::at(key.place, stray).hint("remove the key that does not fit"));
     }
     let walled = table.one_of("sandbox", &[("auto", true), ("off", false)], problems).unwrap_or(true);
     let network = table.one_of("network", &[("deny", false), ("allow", true)], problems).unwrap_or(false);
@@ -155,7 +156,7 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
     Some(McpServer { at, tier, walled, network, timeout, required })
 }
 
-/// Texts by their names, each with its variables found.
+/// Parses texts with references to variables, by their names.
 fn woven(texts: Vec<(String, String)>, place: Place, problems: &mut Problems) -> BTreeMap<String, Woven> {
     let mut all = BTreeMap::new();
     for (name, text) in texts {
@@ -163,8 +164,7 @@ fn woven(texts: Vec<(String, String)>, place: Place, problems: &mut Problems) ->
             Ok(woven) => drop(all.insert(name, woven)),
             Err(why) => {
                 let message = format!("in `{}`, {why}", excerpt(&name));
-                let hint =
-                    "write `${NAME}` with capitals, digits and `_`; `$${` stands for the two characters themselves";
+                let hint = "write `${NAME}` with capitals, digits and `_`; for a literal `${` write `$${`";
                 problems.push(Problem::at(place, message).hint(hint));
             }
         }
@@ -209,9 +209,9 @@ mod tests {
     fn what_names_no_variable_is_refused_with_its_place_and_without_its_value() {
         let wrong = |text: &str| parse(text, "f", Owner::User).unwrap_err().to_string();
         let env = wrong("mcp:\n  docs: { command: [x], env: { TOKEN: 's3cret-${docs_token}' } }");
-        assert!(env.starts_with("f:2:30: in `TOKEN`, `${docs_token}` names no environment variable"), "{env}");
+        assert!(env.starts_with("f:2:30: in `TOKEN`, `${docs_token}` is not a valid environment variable"), "{env}");
         let header = wrong("mcp:\n  web: { url: 'https://mcp.example', headers: { x-key: 's3cret ${KEY' } }");
-        assert!(header.contains("in `x-key`, a `${` has no `}`") && header.contains("`$${`"), "{header}");
+        assert!(header.contains("in `x-key`, `${` has no closing `}`") && header.contains("`$${`"), "{header}");
         assert!(!env.contains("s3cret") && !header.contains("s3cret"));
     }
 }

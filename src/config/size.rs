@@ -11,11 +11,11 @@ const UNITS: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// A size in bytes: `200MB`, `1GiB`, `4096`.
+/// Parses a size in bytes, such as `200MB`, `1GiB` or `4096`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (number, factor) = unit.unwrap_or((text, 1));
-    let number = number.parse::<u64>().map_err(|_| format!("`{text}` is no size: write it like `200MB` or `1GiB`"));
+    let number = number.parse::<u64>().map_err(|_| format!("invalid size `{text}`: write e.g. `200MB` or `1GiB`"));
     number?.checked_mul(factor).ok_or_else(|| format!("`{text}` is too large"))
 }
 
@@ -28,7 +28,7 @@ mod tests {
         let sizes = ["0", "12B", "200MB", "1GiB", "3KB"].map(parse_size);
         assert_eq!(sizes, [0, 12, 200_000_000, 1 << 30, 3_000].map(Ok));
         for text in ["", "MB", "1.5GB", "-1", "1 GB", "1gb", "1TB"] {
-            assert_eq!(parse_size(text), Err(format!("`{text}` is no size: write it like `200MB` or `1GiB`")));
+            assert_eq!(parse_size(text), Err(format!("invalid size `{text}`: write e.g. `200MB` or `1GiB`")));
         }
         assert_eq!(parse_size("99999999999GiB"), Err("`99999999999GiB` is too large".into()));
     }

@@ -1,4 +1,4 @@
-//! Where runs are told of, read: a server, the place of its token, and what this machine is called there.
+//! The parser of `sync`: a server, the source of its token, and this machine's name there.
 
 use super::model::KeyPlace;
 use super::model_keys::{file_of, is_variable};
@@ -6,26 +6,27 @@ use super::url::{is_loopback, url_fault};
 use crate::yaml::{Node, Problem, Problems, Table};
 use std::path::PathBuf;
 
-/// A server that runs are told of.
+/// A server to which runs are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sync {
-    /// Its address.
+    /// The server's address.
     pub url: String,
-    /// Where its token is, beside the variable `FLEDGE_SYNC_TOKEN`.
+    /// The source of its token, besides the variable `FLEDGE_SYNC_TOKEN`.
     pub token: Option<KeyPlace>,
-    /// What this machine is called there; `None`: by its own name.
+    /// This machine's name there; `None` for its own name.
     pub machine: Option<String>,
-    /// Certificates that it is trusted by beside the system's.
+    /// A file with certificates that are trusted for the server, besides the system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// The variable with the address of the server that runs are told of.
+/// The variable with the address of the server to which runs are sent.
 pub(crate) const SYNC_VARIABLE: &str = "FLEDGE_SYNC";
-/// That with its token.
+/// The variable with the server's token.
 #[cfg(feature = "cli")]
 pub(crate) const SYNC_TOKEN_VARIABLE: &str = "FLEDGE_SYNC_TOKEN";
 
-/// The server at this address: a token is for the one alone that it was said of.
+/// Returns the settings of the server at this address. A configured token is only for the server
+/// that it was configured for.
 pub(crate) fn elsewhere(url: &str, said: Option<Sync>) -> Sync {
     match said {
         Some(said) if said.url == url => said,
@@ -33,7 +34,7 @@ pub(crate) fn elsewhere(url: &str, said: Option<Sync>) -> Sync {
     }
 }
 
-/// Reads `sync`.
+/// Parses `sync`.
 pub(super) fn sync(node: &Node, problems: &mut Problems) -> Option<Sync> {
     let mut table = Table::open(node, "`sync`", problems)?;
     if table.place_of("url").is_none() {
@@ -46,7 +47,7 @@ pub(super) fn sync(node: &Node, problems: &mut Problems) -> Option<Sync> {
     let command = command(&mut table, problems);
     let mut said = ["token_env", "token_file", "token_command"].into_iter().filter_map(|key| table.place_of(key));
     if let Some(second) = said.nth(1) {
-        let twice = Problem::at(second, "the token has two places");
+        let twice = Problem::at(second, "the token has more than one source");
         problems.push(twice.hint("keep one of `token_env`, `token_file` and `token_command`"));
     }
     let machine = machine(&mut table, problems);
@@ -61,8 +62,8 @@ fn address(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
     if let Some(why) = url_fault(&url) {
         problems.push(Problem::at(place, why.replace("base_url", "url")).hint("write `https://host`"));
     } else if url.starts_with("http://") && !is_loopback(&url) {
-        let open = Problem::at(place, "`url` leads to another machine without TLS: the token could be read on the way");
-        problems.push(open.hint("write `https://…`, or reach it by a tunnel: `http://127.0.0.1:7777`"));
+        let open = Problem::at(place, "`url` reaches another machine without TLS: others could read the token");
+        problems.push(open.hint("write `https://…`, or use a tunnel: `http://127.0.0.1:7777`"));
     }
     Some(url)
 }
@@ -72,12 +73,12 @@ fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
     if !is_variable(&name) {
         let place = table.take("token_env")?.place;
         let wrong = Problem::at(place, "expected `token_env` to name an environment variable");
-        problems.push(wrong.hint("the token itself stands in no file; write the variable's name, like `MY_TOKEN`"));
+        problems.push(wrong.hint("never write the token into a file; write the variable's name, e.g. `MY_TOKEN`"));
     }
     Some(name)
 }
 
-/// A program that prints the token: it is run when something is sent.
+/// Parses the program that prints the token. It runs when something is sent.
 fn command(table: &mut Table<'_>, problems: &mut Problems) -> Option<KeyPlace> {
     let words = table.text_or_texts("token_command", problems)?;
     let is_text = table.take("token_command").is_some_and(|node| node.as_text().is_some());

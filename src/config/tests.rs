@@ -1,4 +1,4 @@
-//! What the layers make of settings, and what they refuse.
+//! Tests of the layers of settings, and of what they refuse.
 
 use super::*;
 use crate::process::wall::WallChoice;
@@ -9,7 +9,7 @@ pub(super) fn environment(vars: &[(&str, &str)]) -> Environment {
     Environment::from_vars(vars.iter().copied())
 }
 
-/// A user's file, a project's files, and what comes of them.
+/// Loads the settings of a user's file, a project's files, and variables.
 pub(super) fn loaded(user: &str, project: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigFault> {
     let folder = crate::test_support::temp_dir();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
@@ -103,14 +103,14 @@ fn a_project_cannot_put_another_model_in_the_place_of_one_of_yours() {
     let other = "# theirs\nmodels:\n  gate: { provider: openai, model: other }\n";
     for file in ["fledge.yaml", "fledge.local.yaml"] {
         let message = loaded(user, &[(file, other)], &[]).unwrap_err().to_string();
-        let why = format!("{file}:3:3: `gate` in a project's file would take the place of a model of yours");
+        let why = format!("{file}:3:3: `gate` in a project's file would replace one of your models");
         assert!(message.starts_with(&why) && message.contains("--trust-project"), "{message}");
     }
     let free = loaded(user, &[("fledge.yaml", &other.replace("gate", "mine"))], &[]).unwrap();
     assert_eq!(free.models.keys().collect::<Vec<_>>(), ["gate", "mine"]);
 }
 
-/// Configurations that cannot be.
+/// Invalid configurations.
 const WRONG: &[&str] = &[
     "- a",
     "default_modle: a",
@@ -158,7 +158,7 @@ const WRONG: &[&str] = &[
     "default_model: a\ndefault_model: b",
 ];
 
-/// What no model can say.
+/// Invalid settings of a model.
 const WRONG_OF_A_MODEL: &[&str] = &[
     "base_url: 'ftp://x'",
     "base_url: 'https://'",
@@ -228,7 +228,7 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
         let message = refused(Owner::Project, &entry(rest));
         assert!(message.starts_with("fledge.yaml:2:"), "{message}");
         assert!(
-            message.contains("say it in your own configuration, ~/.config/fledge/config.yaml, or trust"),
+            message.contains("set it in your own configuration, ~/.config/fledge/config.yaml, or trust"),
             "{message}"
         );
         assert!(file::parse(&entry(rest), "config.yaml", Owner::User).is_ok(), "{rest}");
@@ -296,7 +296,7 @@ fn a_project_is_trusted_by_a_flag_or_by_the_users_own_configuration_and_by_nothi
     for other in [folder.path().display().to_string(), format!("{}/sub", workspace.display())] {
         assert!(load_with(named(&other), false).is_err(), "{other}");
     }
-    assert!(load_with("trust: [workspace]\n".into(), false).unwrap_err().contains("no absolute path"));
+    assert!(load_with("trust: [workspace]\n".into(), false).unwrap_err().contains("not an absolute path"));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn children_get_what_programs_need_and_no_secret() {
 #[test]
 fn steps_have_every_variable_but_secrets_and_what_belongs_to_the_session() {
     let kept = [
-        ("COMPATIBLE", "yes"), // PAT is no part of its own here
+        ("COMPATIBLE", "yes"), // PAT is not a separate part here
         ("DATABASE_URL", "postgres://db/app"),
         ("EDITOR", "vi"),
         ("GIT_AUTHOR_NAME", "A"),

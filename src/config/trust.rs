@@ -1,26 +1,28 @@
-//! What a project's own files may say. They are somebody else's text: what could send a key elsewhere, run a program on the operator's
-//! behalf or weaken what protects them waits until the operator trusts the project. Every key has its decision here.
+//! Rules for a project's own configuration files, which are not trusted. They may not set what
+//! could send a key elsewhere, run a program on the operator's behalf or weaken the operator's
+//! protection. The operator can lift these rules by trusting the project. Every key has a rule
+//! here.
 
 use super::ConfigFault;
 use crate::yaml::{Place, Problem, Problems, Table};
 
-/// Whose text a configuration file is.
+/// The owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The operator's, or that of a project which they trust.
+    /// The operator, or a project that they trust.
     User,
-    /// A project's: not trusted.
+    /// A project that is not trusted.
     Project,
 }
 
-/// Who may say a key.
+/// The rule for a key: who may set it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Word {
-    /// Anybody.
+    /// Any file may set it.
     Free,
-    /// Only the operator: what a project could do with it.
+    /// Only the operator may set it; the text says what a project could do with it.
     Operator(&'static str),
-    /// It depends on the value: whoever reads it decides.
+    /// The value decides: the code that parses it applies the rule.
     Depends,
 }
 
@@ -43,46 +45,46 @@ pub(super) const TOP: &[(&str, Word)] = &[
     ("max_retries", Free),
     ("max_tries", Free), // the fewer hold
     ("max_wait", Free),  // the shorter one holds
-    ("mcp", Operator("could run programs on your behalf, or send them what the agent says")),
+    ("mcp", Operator("could run programs on your behalf, or send the agent's messages to servers")),
     ("memory", Free),
-    ("models", Free), // each key of each one by itself
+    ("models", Free), // each key of a model has its own rule
     ("network", Depends),
     ("on_tamper", Free), // the stricter one holds
     ("parallel_reads", Free),
     ("protect", Free), // it can only protect more
     ("sandbox", Depends),
     ("stuck_after", Free),
-    ("sync", Operator("could tell somebody else's machine of your runs")),
+    ("sync", Operator("could report your runs to a server that you did not choose")),
     ("tasks", Free),
     ("tier", Free), // the lower one holds
-    ("trust", Operator("could trust itself")),
+    ("trust", Operator("could declare itself trusted")),
 ];
 
 /// The keys of a model.
 pub(super) const MODEL: &[(&str, Word)] = &[
     ("api_key_command", Operator("could run a program on your behalf")),
     ("api_key_env", Depends),
-    ("api_key_file", Operator("could send what is in any of your files to the provider")),
+    ("api_key_file", Operator("could send the contents of any of your files to the provider")),
     ("api_key_ttl", Operator("belongs to `api_key_command`")),
     ("base_url", Depends),
-    ("ca_file", Operator("could have somebody else pass for the provider")),
-    ("headers", Operator("could send what you have not seen")),
+    ("ca_file", Operator("could let another server pose as the provider")),
+    ("headers", Operator("could send data that you have not seen")),
     ("max_concurrent", Free),
     ("max_context_tokens", Free),
     ("max_output_tokens", Free),
     ("max_requests_per_minute", Free),
     ("max_response", Free),
     ("model", Free),
-    ("price", Operator("could have your budget count less than is spent")),
+    ("price", Operator("could make your budget count less than you spend")),
     ("provider", Free),
-    ("proxy", Operator("could send what is said to somebody else's machine")),
+    ("proxy", Operator("could send the conversation to a server that you did not choose")),
     ("reasoning", Free),
     ("tier", Free),
     ("timeouts", Free),
     ("tools_mode", Free),
 ];
 
-/// Refuses what a file may not say that is not the operator's.
+/// Refuses keys that only the operator may set, in a file of a project.
 pub(super) fn guard(table: &Table<'_>, decisions: &[(&str, Word)], owner: Owner, problems: &mut Problems) {
     for (key, word) in decisions {
         if let (Operator(why), Owner::Project, Some(place)) = (word, owner, table.place_of(key)) {
@@ -91,19 +93,19 @@ pub(super) fn guard(table: &Table<'_>, decisions: &[(&str, Word)], owner: Owner,
     }
 }
 
-/// Refuses a project's models that would take the places of the operator's own.
+/// Refuses a project's models that would replace the operator's own.
 pub(super) fn keep(own: &[String], theirs: &[(String, Place)], file: &str) -> Result<(), ConfigFault> {
     let mut problems = Problems::default();
     for (model, place) in theirs.iter().filter(|(model, _)| own.contains(model)) {
-        let why = "would take the place of a model of yours, and what it is told could go elsewhere";
+        let why = "would replace one of your models, and could send the conversation elsewhere";
         refuse(model, *place, why, &mut problems);
     }
     if problems.is_empty() { Ok(()) } else { Err(ConfigFault::Invalid { file: file.into(), problems }) }
 }
 
-/// That a project may not say this, why, and what to do.
+/// Reports that a project may not set a key, with the reason and a hint.
 pub(super) fn refuse(key: &str, place: Place, why: &str, problems: &mut Problems) {
-    let hint = "say it in your own configuration, ~/.config/fledge/config.yaml, or trust this project: by --trust-project, or by its path \
+    let hint = "set it in your own configuration, ~/.config/fledge/config.yaml, or trust this project: use --trust-project, or add its path \
                 under `trust:` there";
     problems.push(Problem::at(place, format!("`{key}` in a project's file {why}")).hint(hint).refusal());
 }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
     use crate::config::file::parse;
 
-    /// What is known where nothing like it is: the keys that the reader takes.
+    /// Returns the keys that the parser knows, from its message about an unknown key.
     fn known(text: &str) -> Vec<String> {
         let message = parse(text, "f", Owner::User).unwrap_err().to_string();
         let all = message.split_once("(known: ").and_then(|(_, rest)| rest.split_once(')'));
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(decided(MODEL), known("models: { m: { provider: openai, model: m, qqqqqqqqqqqqqqqqqqqq: 1 } }"));
     }
 
-    /// A value of each key that is not for everybody, which a project is refused.
+    /// Returns a value that a project may not set, for each restricted key.
     fn dangerous(key: &str) -> &'static str {
         match key {
             "hooks" => "{ post_tools: [cargo fmt] }",

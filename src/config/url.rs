@@ -1,24 +1,25 @@
-//! What may be a base URL, and which ones stay on this machine. Deliberately narrower than what an HTTP client takes: a form
-//! that two readers could take for different hosts is no loopback address here.
+//! Checks of base URLs, and of URLs that stay on this machine. The checks are deliberately stricter
+//! than HTTP clients: a form that two parsers could take for different hosts does not count as a
+//! loopback address.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// What is wrong with a base URL.
+/// Returns the problem of a base URL, if there is one.
 pub(super) fn url_fault(url: &str) -> Option<String> {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return Some("expected `base_url` to begin with `https://` or `http://`".into());
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '?' | '#')) {
-        return Some("`base_url` has a character that it can't have: a blank, `\\`, `?` or `#`".into());
+        return Some("`base_url` has a forbidden character: white space, `\\`, `?` or `#`".into());
     }
     match authority(rest) {
-        "" => Some("`base_url` names no host".into()),
-        host if host.contains('@') => Some("`base_url` carries a user name or a password; use `api_key_env`".into()),
+        "" => Some("`base_url` has no host".into()),
+        host if host.contains('@') => Some("`base_url` contains a user name or a password; use `api_key_env`".into()),
         _ => None,
     }
 }
 
-/// What is wrong with the address of a proxy, which may have a user and a password in it.
+/// Returns the problem of a proxy's address, which may contain a user and a password.
 pub(super) fn proxy_fault(url: &str) -> Option<String> {
     let plain = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (_, host))) => format!("{scheme}://{host}"),
@@ -27,7 +28,7 @@ pub(super) fn proxy_fault(url: &str) -> Option<String> {
     url_fault(&plain).map(|why| why.replace("base_url", "proxy"))
 }
 
-/// Whether a base URL leads to this machine, whoever reads it.
+/// Returns true if a base URL leads to this machine for every parser.
 pub(super) fn is_loopback(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return false };
     let authority = authority(rest);

@@ -1,11 +1,12 @@
-//! A text in which `${NAME}` stands for a variable of the operator's environment, so that a secret need not stand in a file.
+//! Texts in which `${NAME}` means a variable of the operator's environment, so that secrets
+//! need not be in a file.
 
 use super::model_keys::is_variable;
 use crate::provider::Secret;
 use crate::yaml::excerpt;
 use std::fmt;
 
-/// Such a text.
+/// A text with references to environment variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Woven(Vec<Piece>);
 
@@ -16,10 +17,10 @@ enum Piece {
 }
 
 impl Woven {
-    /// Reads one; `$${` is a plain `${`.
+    /// Parses a text; `$${` is a plain `${`.
     ///
     /// # Errors
-    /// What is wrong with the first variable that is none.
+    /// The problem of the first invalid reference.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some((before, behind)) = rest.split_once("${") {
@@ -30,9 +31,9 @@ impl Woven {
                 continue;
             }
             plain.push_str(before);
-            let (name, after) = behind.split_once('}').ok_or("a `${` has no `}`")?;
+            let (name, after) = behind.split_once('}').ok_or("`${` has no closing `}`")?;
             if name.is_empty() || !is_variable(name) {
-                return Err(format!("`${{{}}}` names no environment variable", excerpt(name)));
+                return Err(format!("`${{{}}}` is not a valid environment variable", excerpt(name)));
             }
             pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
             pieces.push(Piece::Variable(name.to_owned()));
@@ -43,10 +44,10 @@ impl Woven {
         Ok(Self(pieces))
     }
 
-    /// The text with what the variables have.
+    /// Returns the text with the values of the variables.
     ///
     /// # Errors
-    /// The first variable that is not set, or is empty.
+    /// The name of the first variable that is not set, or is empty.
     pub fn filled<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Result<Secret, &str> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -58,7 +59,7 @@ impl Woven {
         Ok(Secret::new(text))
     }
 
-    /// The variables that it names.
+    /// Returns the names of the referenced variables.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Variable(name) => Some(name.as_str()),
@@ -68,7 +69,7 @@ impl Woven {
 }
 
 impl fmt::Debug for Piece {
-    /// Without texts, which may be secrets.
+    /// Hides texts, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("***"),
@@ -106,9 +107,9 @@ mod tests {
     #[test]
     fn what_names_no_variable_is_refused_and_nothing_is_shown_of_a_text() {
         for (text, said) in [
-            ("Bearer ${TOKEN", "a `${` has no `}`"),
-            ("${token}", "`${token}` names no environment variable"),
-            ("${}", "`${}` names no environment variable"),
+            ("Bearer ${TOKEN", "`${` has no closing `}`"),
+            ("${token}", "`${token}` is not a valid environment variable"),
+            ("${}", "`${}` is not a valid environment variable"),
         ] {
             assert_eq!(Woven::read(text), Err(said.to_owned()), "{text}");
         }

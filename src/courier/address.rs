@@ -1,32 +1,33 @@
-//! An address that something is sent to, and what may be shown of it.
+//! The HTTP address of a receiver, and the part of it that may be shown.
 
 use super::CourierError;
 use reqwest::Url;
 use std::{fmt, net::IpAddr};
 
-/// An `http` or `https` address. Shown is the host alone: the rest of it may be a secret.
+/// An `http` or `https` address. `Debug` shows only the host, because the rest may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(Url);
 
 impl Address {
-    /// Takes an address as people write it.
+    /// Parses an address as people write it.
     ///
     /// # Errors
-    /// When it is none, has another scheme, or a user or password in it.
+    /// If the text is not a URL, has another scheme, or contains a user or password.
     pub fn parse(text: &str) -> Result<Self, CourierError> {
         let wrong = |problem: String| CourierError::BadAddress { problem };
         let url = Url::parse(text.trim()).map_err(|error| wrong(error.to_string()))?;
         match url.scheme() {
             "http" | "https" => {}
-            other => return Err(wrong(format!("`{other}` is not spoken, only http and https are"))),
+            other => return Err(wrong(format!("unsupported scheme `{other}`: expected http or https"))),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it holds a user or password; send them as a header".into()));
+            return Err(wrong("contains a user or password; send them as a header".into()));
         }
         Ok(Self(url))
     }
 
-    /// The address with more at the end of its path, `v1/sync` for one. Query and fragment are left behind.
+    /// Returns the address with `path` appended to its path, such as `v1/sync`. The query and the
+    /// fragment are dropped.
     pub fn join(&self, path: &str) -> Self {
         let mut url = self.0.clone();
         url.set_path(&format!("{}/{path}", self.0.path().trim_end_matches('/')));
@@ -35,24 +36,26 @@ impl Address {
         Self(url)
     }
 
-    /// What may be shown: the scheme, the host, and the port where it is not the scheme's own.
+    /// Returns the part that may be shown: the scheme, the host, and the port if it is not the
+    /// scheme's default.
     pub fn host(&self) -> String {
         let port = self.0.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{}{port}", self.0.scheme(), self.0.host_str().unwrap_or_default())
     }
 
-    /// Whether nobody on the way can read along: what is sent is encrypted, or stays on this machine.
+    /// Returns true if the traffic is encrypted or stays on this machine, so no other machine can
+    /// read it.
     pub fn is_guarded(&self) -> bool {
         self.0.scheme() == "https" || self.is_local()
     }
 
-    /// Whether it is on this machine.
+    /// Returns true if the host is this machine.
     pub fn is_local(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// Whether it is reached without TLS.
+    /// Returns true if the connection has no TLS.
     pub(super) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"
     }
@@ -82,7 +85,7 @@ mod tests {
             ["", "fledge.example.com", "ftp://canary.example.com/canary", "http://me:canary@example.com/", "http://:1/"]
         {
             let error = Address::parse(wrong).unwrap_err().to_string();
-            assert!(error.starts_with("the address cannot be used: ") && !error.contains("canary"), "{error}");
+            assert!(error.starts_with("invalid address: ") && !error.contains("canary"), "{error}");
         }
     }
 

@@ -1,20 +1,22 @@
-//! The HTTP client behind a courier: by the same ways as one to a model.
+//! The HTTP client behind a courier, configured with the same proxy and certificates as a client
+//! for a model.
 
 use super::{Address, CourierError, Ways};
 use reqwest::{Certificate, Client, Proxy, Url, redirect, retry};
 use std::{sync::OnceLock, time::Duration};
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept: shorter than servers keep theirs.
+/// Lifetime of an unused connection, shorter than the usual lifetime on servers.
 const POOL_TIME: Duration = Duration::from_secs(30);
 
 pub(super) fn build(address: &Address, ways: &Ways) -> Result<Client, CourierError> {
     static RING: OnceLock<()> = OnceLock::new();
-    // It fails only when the program has chosen a provider already, and then that one serves.
+    // The call fails only if the program has already installed a provider; fledge then uses that
+    // provider.
     RING.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let mut builder = Client::builder()
         .user_agent(concat!("fledge/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none()) // a token must not follow one
+        .redirect(redirect::Policy::none()) // a redirect must not receive the token
         .retry(retry::never())
         .connect_timeout(CONNECT_TIME)
         .pool_idle_timeout(POOL_TIME);
@@ -23,7 +25,8 @@ pub(super) fn build(address: &Address, ways: &Ways) -> Result<Client, CourierErr
         let certificates = Some(certificates).filter(|found| !found.is_empty());
         builder = builder.tls_certs_merge(certificates.ok_or(CourierError::BadCertificates)?);
     }
-    // Plain HTTP needs no root certificates: loading them takes tens of milliseconds, and there may be none on the machine.
+    // Plain HTTP needs no root certificates. Loading them takes tens of milliseconds, and the
+    // machine may have none.
     if address.is_plain() && !ways.proxy.as_ref().is_some_and(|proxy| proxy.starts_with("https:")) {
         builder = builder.tls_certs_only([]);
     }
@@ -35,7 +38,7 @@ pub(super) fn build(address: &Address, ways: &Ways) -> Result<Client, CourierErr
         builder = builder.proxy(Proxy::all(url).map_err(|_| CourierError::BadProxy)?);
     }
     if address.is_local() {
-        builder = builder.no_proxy(); // what is for this machine stays on it: a token may go there in the open
+        builder = builder.no_proxy(); // local traffic stays local, because it may carry an unencrypted token
     }
     builder.build().map_err(|source| CourierError::Client { source })
 }

@@ -1,78 +1,78 @@
-//! Why a letter did not get there, or its answer did not come back.
+//! The error of a request that got no valid answer.
 
 use std::{error::Error, time::Duration};
 
-/// Why there is no answer. Names the host and nothing else of an address, and no header.
+/// The reason why a request got no answer. It names only the host of an address, and no header.
 #[derive(Debug, thiserror::Error)]
 pub enum CourierError {
-    /// The address is none that can be sent to.
-    #[error("the address cannot be used: {problem}")]
+    /// The address cannot be used.
+    #[error("invalid address: {problem}")]
     BadAddress {
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// A header cannot be sent.
-    #[error("the header `{header}` has a name or a value that HTTP cannot carry")]
+    #[error("invalid header `{header}`: HTTP does not allow its name or value")]
     BadHeader {
-        /// Its name.
+        /// The header's name.
         header: String,
     },
     /// The proxy's address cannot be used.
     #[error("the proxy must be an http or https address")]
     BadProxy,
     /// The certificates cannot be used.
-    #[error("the CA file holds no certificates; expected PEM, as `-----BEGIN CERTIFICATE-----`")]
+    #[error("the CA file contains no certificates: expected PEM, e.g. `-----BEGIN CERTIFICATE-----`")]
     BadCertificates,
-    /// The HTTP client does not start.
-    #[error("the HTTP client does not start")]
+    /// The HTTP client cannot be created.
+    #[error("cannot start the HTTP client")]
     Client {
-        /// Why.
+        /// The cause.
         source: reqwest::Error,
     },
-    /// Nobody is there.
+    /// The host refuses connections or cannot be reached.
     #[error("cannot connect to {host}: {why}")]
     Unreachable {
-        /// Where.
+        /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// It breaks off before the answer is whole.
-    #[error("{host} breaks off: {why}")]
+    /// The connection ended before the answer was complete.
+    #[error("the connection to {host} broke: {why}")]
     Broken {
-        /// Where.
+        /// The host.
         host: String,
-        /// How.
+        /// The cause.
         why: String,
     },
-    /// It took too long.
-    #[error("{host} has not answered within {time:?}")]
+    /// The answer did not arrive in time.
+    #[error("no answer from {host} within {time:?}")]
     Late {
-        /// Where.
+        /// The host.
         host: String,
-        /// How long it was waited for.
+        /// The time limit.
         time: Duration,
     },
-    /// The answer is longer than may be.
-    #[error("the answer of {host} has more than {most} bytes")]
+    /// The answer exceeds its size limit.
+    #[error("the answer from {host} is larger than {most} bytes")]
     TooLarge {
-        /// Where.
+        /// The host.
         host: String,
-        /// How many it may have.
+        /// The limit, in bytes.
         most: usize,
     },
-    /// It sends elsewhere.
-    #[error("{host} sends elsewhere (status {status}), and nobody follows: give the address where it leads")]
+    /// The answer is a redirect, which fledge does not follow.
+    #[error("{host} redirects (status {status}): configure the final address")]
     Redirect {
-        /// Where.
+        /// The host.
         host: String,
-        /// Its status.
+        /// The status of the answer.
         status: u16,
     },
 }
 
 impl CourierError {
-    /// Whether it may go better later with nothing changed.
+    /// Returns true if the same request may succeed later.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } | Self::Late { .. } => true,
@@ -98,7 +98,8 @@ impl CourierError {
     }
 }
 
-/// The innermost cause: the outer ones only say that something went wrong, and where to, with all of the address.
+/// Returns the innermost cause. The outer causes add only the complete address, which may be
+/// secret.
 fn root(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(inner) = cause.source() {

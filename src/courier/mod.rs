@@ -1,7 +1,9 @@
-//! One HTTP request to somebody who is not a model, sent once: bounded in time and size, and with no redirect followed.
+//! An HTTP client for receivers that are not models. It sends a request once, bounds time and size,
+//! and follows no redirect.
 //!
-//! Whatever goes wrong is one error in one line that names the host alone: an address may hold a secret in its path, its query or
-//! before its `@`, and headers are secret altogether. Whether to send again is for whoever sends.
+//! Every failure is one error of one line that names only the host. An address may hold a secret in
+//! its path, its query or before its `@`, and all headers are secret. The caller decides whether to
+//! send the request again.
 
 mod address;
 mod client;
@@ -17,13 +19,13 @@ use reqwest::{Client, Response};
 use std::{fmt, time::Duration};
 use tokio::time::timeout;
 
-/// The ways out of this machine that are configured, beside the system's.
+/// The proxy and the certificates from the configuration, in addition to the system's.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Ways {
-    /// An `http` or `https` address that may hold a user and password; `None` for the system's proxies, which are not asked for an
-    /// address on this machine.
+    /// An `http` or `https` address that may contain a user and password. `None` selects the
+    /// system's proxies, which are not used for addresses on this machine.
     pub proxy: Option<String>,
-    /// Certificates (PEM, one or more) that are trusted beside the system's.
+    /// Trusted certificates (PEM, one or more) in addition to the system's.
     pub ca_file: Option<Vec<u8>>,
 }
 
@@ -34,43 +36,43 @@ impl fmt::Debug for Ways {
     }
 }
 
-/// What is sent.
+/// A request.
 #[derive(Clone)]
 pub struct Letter {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Headers, whose values are shown to nobody.
+    /// The headers. `Debug` does not show their values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// How long all of it may take, from the name's look-up to the last byte of the answer. At most a day.
+    /// The time limit, from the name lookup to the last byte of the answer. At most a day.
     pub time: Duration,
-    /// The most bytes that the answer's body may have.
+    /// The size limit of the answer's body, in bytes.
     pub max_answer: usize,
 }
 
-/// A method of HTTP.
+/// An HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Asks for something; has no body.
+    /// A request without a body.
     Get,
-    /// Brings something.
+    /// A request with a body.
     Post,
 }
 
 impl Letter {
-    /// JSON that is brought: half a minute, and an answer of 64 KiB.
+    /// Creates a `POST` of JSON with a time limit of 30 seconds and an answer of at most 64 KiB.
     pub fn json(body: Vec<u8>) -> Self {
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         Self { method: Method::Post, headers, body, time: Duration::from_secs(30), max_answer: 64 * 1024 }
     }
 
-    /// A question, by the same bounds.
+    /// Creates a `GET` with the limits of [`Letter::json`].
     pub fn question() -> Self {
         Self { method: Method::Get, headers: Vec::new(), ..Self::json(Vec::new()) }
     }
 
-    /// With one more header. A secret may stand in it.
+    /// Adds a header, whose value may be a secret.
     pub fn with(mut self, header: &str, value: impl Into<String>) -> Self {
         self.headers.push((header.to_owned(), value.into()));
         self
@@ -86,27 +88,27 @@ impl fmt::Debug for Letter {
     }
 }
 
-/// What came back: any status but a redirect.
+/// The answer to a request: any status except a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// What the body is called, without parameters, in small letters; empty where nothing is said.
+    /// The media type without parameters, in lower case; empty if the answer has none.
     pub content_type: String,
-    /// Seconds after which it wants to be asked again, where it says so as a number.
+    /// The number of seconds in `retry-after`, if that header is a number.
     pub retry_after: Option<u64>,
-    /// The whole body.
+    /// The complete body.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// Whether the status is one of success.
+    /// Returns true for a status from 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
-/// Who carries letters to one address. Those to the same one share their connections.
+/// A client for one address. Clones share their connections.
 #[derive(Clone)]
 pub struct Courier {
     address: Address,
@@ -114,24 +116,26 @@ pub struct Courier {
 }
 
 impl Courier {
-    /// Prepares the way. Nothing is sent yet.
+    /// Creates a client. It does not connect yet.
     ///
     /// # Errors
-    /// When the proxy or the certificates cannot be used.
+    /// If the proxy or the certificates cannot be used.
     pub fn to(address: Address, ways: &Ways) -> Result<Self, CourierError> {
         let client = client::build(&address, ways)?;
         Ok(Self { address, client })
     }
 
-    /// Where letters go.
+    /// Returns the address of the requests.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Sends a letter once, and waits for the whole answer. To give up earlier, drop the future: the connection closes with it.
+    /// Sends a request once and waits for the complete answer. Dropping the future cancels the
+    /// request and closes the connection.
     ///
     /// # Errors
-    /// When there is no whole answer within the bounds, or it is a redirect. What was sent may have been done all the same.
+    /// If no complete answer arrives within the limits, or the answer is a redirect. The receiver
+    /// may have acted on the request nevertheless.
     pub async fn send(&self, letter: &Letter) -> Result<Answer, CourierError> {
         let headers = headers(letter)?;
         let time = letter.time.min(LONGEST);
@@ -180,7 +184,7 @@ impl fmt::Debug for Courier {
     }
 }
 
-/// A letter's time is at most this: an instant cannot be arbitrarily late.
+/// The upper limit of a request's time: a deadline cannot be arbitrarily late.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn headers(letter: &Letter) -> Result<HeaderMap, CourierError> {

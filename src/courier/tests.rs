@@ -1,4 +1,5 @@
-//! Letters over real sockets: what each fault becomes, how many requests it costs, and that no secret comes back.
+//! Tests over real sockets: the error of each fault, the number of requests, and that no secret
+//! appears in an error.
 
 use super::{Address, Answer, Courier, CourierError, Letter, Ways};
 use crate::test_support::PATIENCE;
@@ -29,7 +30,7 @@ async fn failure(script: Vec<Act>, letter: Letter) -> CourierError {
     judged(error, &mut server)
 }
 
-/// The failure of a letter whose answer stalls. The clock then jumps to the end of its time.
+/// Returns the error of a request whose answer stalls. The clock then jumps past the time limit.
 async fn late(script: Vec<Act>) -> CourierError {
     let mut server = Scripted::start([script]);
     let (courier, letter) = (courier(&server.url(), &Ways::default()), Letter { time: PATIENCE, ..letter() });
@@ -44,7 +45,7 @@ async fn late(script: Vec<Act>) -> CourierError {
     error
 }
 
-/// Checks that a failure has cost one request and does not name the secret.
+/// Checks that a failure cost one request and does not show the secret.
 fn judged(error: CourierError, server: &mut Scripted) -> CourierError {
     assert_eq!(server.requests().len(), 1, "{error}");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
@@ -106,7 +107,7 @@ async fn what_breaks_off_is_no_answer_and_nothing_is_sent_twice() {
         let error = failure(script, letter()).await;
         assert!(matches!(error, CourierError::Broken { .. }) && error.may_pass(), "{error}");
     }
-    let nobody = "http://127.0.0.1:9"; // no port that another test's server may have
+    let nobody = "http://127.0.0.1:9"; // a port that no test server uses
     let error = courier(nobody, &Ways::default()).send(&letter()).await.unwrap_err();
     assert!(matches!(error, CourierError::Unreachable { .. }), "{error}");
     assert!(error.to_string().starts_with(&format!("cannot connect to {nobody}: ")), "{error}");

@@ -1,12 +1,12 @@
-//! What many runs of a process have alike is held once, as long as one of them holds it.
+//! Shares equal lists of tools among the runs of a process, for as long as a run uses them.
 
 use crate::chat::ToolSpec;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The lists of tools that are in use.
+/// The lists of tools in use.
 static TOOLS: Mutex<Vec<Weak<[ToolSpec]>>> = Mutex::new(Vec::new());
 
-/// The tools that a run is offered: the list of another run, where they are the same.
+/// Returns the equal list of another run if there is one, else a copy of `own`.
 pub(super) fn tools(own: &[ToolSpec]) -> Arc<[ToolSpec]> {
     let mut known = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|list| list.strong_count() > 0);

@@ -1,5 +1,7 @@
-//! Calls that need a person's yes: who is asked, one question after the other, and what counts as a no. Nobody there, nobody in time and
-//! a run that stops are each a no that says so.
+//! Calls that need a person's approval. Questions are asked one at a time.
+//!
+//! A call is denied, with the reason, if no person can be asked, no answer comes in time, or the
+//! run stops.
 
 use super::briefing::{PlanFault, patterns};
 use super::inbox::Inbox;
@@ -18,41 +20,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What a person is asked: whether this call may run.
+/// A question to a person: may this call run?
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The run.
+    /// The run of the call.
     pub run: RunId,
-    /// Its sub-agent that wants it, by its path (`1`, `1.2`); `None`: the run itself.
+    /// The path of the sub-agent that makes the call (`1`, `1.2`). `None` for the run itself.
     pub of: Option<String>,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The arguments, as they will be used.
+    /// The arguments that the call will use.
     pub args: Value,
-    /// How long there is to answer, from now on; `None`: without end.
+    /// The time to answer, from now on. `None`: no limit.
     pub within: Option<Duration>,
 }
 
-/// What they say.
+/// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consent {
-    /// It may run.
+    /// The call may run.
     Yes,
-    /// It may, and so may the same from now on: the same command, or the same tool on the same path, or with the same arguments.
+    /// The call may run, and so may equal calls from now on: the same command, the same tool on the
+    /// same path, or the same tool with the same arguments.
     Always,
-    /// It may not. The model is told why, where that is not empty.
+    /// The call may not run. The model gets the reason, unless it is empty.
     No(String),
 }
 
-/// Who is asked. Clones ask the same person, who hears one question at a time. The default is that nobody is there.
+/// Access to the person who approves calls. Clones ask the same person, one question at a time. The
+/// default has no person.
 #[derive(Clone, Default)]
 pub struct Asker(Option<Arc<Person>>);
 
 struct Person {
     ask: Box<dyn Fn(Question) -> BoxFuture<'static, Consent> + Send + Sync>,
-    /// Held by the question that is shown.
+    /// Locked while a question is shown.
     turn: tokio::sync::Mutex<()>,
-    /// What needs no question any more.
+    /// The keys of calls that need no more questions.
     agreed: Mutex<BTreeSet<String>>,
 }
 
@@ -63,7 +67,8 @@ impl fmt::Debug for Asker {
 }
 
 impl Asker {
-    /// Has this function ask. Its future is dropped when nobody waits for the answer any more.
+    /// Creates an asker that calls `ask` for each question. fledge drops the future when the run no
+    /// longer waits for the answer.
     pub fn new<A>(ask: impl Fn(Question) -> A + Send + Sync + 'static) -> Self
     where
         A: Future<Output = Consent> + Send + 'static,
@@ -72,18 +77,20 @@ impl Asker {
         Self(Some(Arc::new(Person { ask, turn: tokio::sync::Mutex::default(), agreed: Mutex::default() })))
     }
 
-    /// Whether nobody is there.
+    /// Returns true if no person can be asked.
     pub fn is_nobody(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Asks, as soon as nothing else is asked. The time runs from then on.
+    /// Asks a question once no other question is shown. The time to answer starts then.
     ///
     /// # Errors
-    /// With why it is a no.
+    /// The reason for the denial.
     pub(super) async fn agree(&self, question: Question, stop: &CancellationToken) -> Result<(), String> {
-        let Some(person) = &self.0 else { return Err(format!("nobody is there to approve {}", question.tool)) };
-        let stopped = || Err("the run was stopped before anybody answered".to_owned());
+        let Some(person) = &self.0 else {
+            return Err(format!("cannot approve {}: no terminal or approval handler", question.tool))
+        };
+        let stopped = || Err("the run was stopped before a person answered".to_owned());
         let what = what(&question);
         let _turn = tokio::select! {
             biased;
@@ -107,7 +114,7 @@ impl Asker {
             consent = asked => consent.map_err(|_| "asking for approval failed".to_owned())?,
             () = late => {
                 let ms = within.map_or(0, crate::duration::milliseconds);
-                return Err(format!("nobody answered within {}", seconds(ms)));
+                return Err(format!("no answer within {}", seconds(ms)));
             }
         };
         match consent {
@@ -128,7 +135,7 @@ impl Person {
     }
 }
 
-/// What is the same the next time.
+/// Returns the key by which [`Consent::Always`] finds equal calls.
 fn what(question: &Question) -> String {
     let Question { tool, args, .. } = question;
     let same = match (args.get("command"), args.get("path")) {
@@ -140,7 +147,7 @@ fn what(question: &Question) -> String {
 }
 
 impl Hands {
-    /// Asks whether a call may run.
+    /// Asks whether a call may run. The answer arrives in the inbox.
     pub(super) fn confirm(&self, call: CallId, tool: &ToolCall, inbox: &mut Inbox) {
         let answered = move |agreed: Result<(), String>| Event::ConfirmationAnswered {
             call,
@@ -153,18 +160,19 @@ impl Hands {
         inbox.start("confirmation", effect, answered(Err("asking for approval failed".into())));
     }
 
-    /// The question about a call.
+    /// Builds the question about a call.
     pub(super) fn question(&self, tool: &str, args: &Value) -> Question {
         let within = self.task.conduct.confirm_within_ms.map(Duration::from_millis);
         Question { run: self.run_dir.run(), of: self.lineage.path(), tool: tool.into(), args: args.clone(), within }
     }
 }
 
-/// Marks the tools, and the commands of the shell, that a person must agree to.
+/// Marks the tools and shell commands that need a person's approval. If no person can be asked,
+/// adds a note for each: its calls are denied.
 pub(super) fn ask_for(approve: &[String], asker: &Asker, plan: &mut Plan) -> Result<(), PlanFault> {
     let (commands, tools): (Vec<&String>, Vec<&String>) = approve.iter().partition(|ask| ask.contains(':'));
     let asked = patterns(&tools.into_iter().cloned().collect::<Vec<_>>())?;
-    let nobody = "needs somebody's approval, and nobody is there to be asked: its calls are denied";
+    let nobody = "needs approval, but no person can be asked: fledge denies its calls";
     for rule in plan.rules.iter_mut().filter(|rule| rule.access == ToolAccess::Allowed && asked.is_match(&rule.name)) {
         rule.access = ToolAccess::Ask;
         if asker.is_nobody() {
@@ -203,7 +211,8 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_there_is_a_no_at_once() {
-        assert_eq!(agree(&Asker::default(), "a").await, Err("nobody is there to approve shell-exec".into()));
+        assert_eq!(agree(&Asker::default(), "a").await, Err("cannot approve shell-exec: \
+            no terminal or approval handler".into()));
     }
 
     #[tokio::test]
@@ -255,7 +264,7 @@ mod tests {
         let ask = |command, seconds| asker.agree(question(command, Some(Duration::from_secs(seconds))), &stop);
         let (first, second) = tokio::join!(ask("slow", 10), ask("slow", 10));
         assert_eq!((first, second), (Ok(()), Ok(())));
-        assert_eq!(ask("never", 5).await, Err("nobody answered within 5.0s".into()));
+        assert_eq!(ask("never", 5).await, Err("no answer within 5.0s".into()));
         shown.store(0, Ordering::SeqCst); // its future was dropped
         assert_eq!(ask("slow", 10).await, Ok(()));
     }
@@ -271,7 +280,7 @@ mod tests {
             stop.cancel();
         };
         let (both, ()) = tokio::join!(both, halt);
-        let stopped = Err("the run was stopped before anybody answered".to_owned());
+        let stopped = Err("the run was stopped before a person answered".to_owned());
         assert_eq!(both, (stopped.clone(), stopped));
     }
 }

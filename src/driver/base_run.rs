@@ -1,5 +1,7 @@
-//! The gate judges the base beside the agent's first turns, so that checks that cannot run here end the run before the model has cost much,
-//! and failures that were there before are known.
+//! Judges the base with the gate during the agent's first turns.
+//!
+//! If the checks cannot run here, the run ends before the model has cost much. Failures of the base
+//! become known, too.
 
 use super::inbox::Inbox;
 use super::perform::{Hands, Ready};
@@ -8,27 +10,27 @@ use crate::gate::BaseFault;
 use crate::run::{Event, Run};
 use tokio_util::sync::CancellationToken;
 
-/// The most failures that are named.
+/// The most failures to name.
 const NAMED: usize = 20;
 
-/// The one gate run on the base. Base and work are judged in the same folder, one after the other.
+/// The gate run on the base. Base and work are judged in the same folder, one after the other.
 #[derive(Debug)]
 pub(super) struct BaseRun {
     /// Stops the gate run.
     stop: CancellationToken,
-    /// Cancelled once the gate run has ended, however it ended.
+    /// Cancelled when the gate run has ended for any reason.
     ended: CancellationToken,
 }
 
 impl Ready {
-    /// Waits until the base is judged, where that is under way.
+    /// Waits until the base is judged, if that is under way.
     pub(super) async fn base_judged(&self) {
         if let Some(base) = self.base_run.get() {
             base.ended.cancelled().await;
         }
     }
 
-    /// Stops judging the base, and waits for its end.
+    /// Stops the gate run on the base and waits until it has ended.
     pub(super) async fn stop_base(&self) {
         if let Some(base) = self.base_run.get() {
             base.stop.cancel();
@@ -38,7 +40,7 @@ impl Ready {
 }
 
 impl Hands {
-    /// Starts to judge the base where the plan says so, once in a process.
+    /// Starts to judge the base if the plan requires it, at most once in a process.
     pub(super) fn judge_base(&self, run: &Run, inbox: &mut Inbox) {
         if !run.awaits_base() || self.lineage.is_child() {
             return;
@@ -61,7 +63,7 @@ impl Hands {
                 Err(fault) if fault.is_final() => Err(chain(&fault)),
                 Err(BaseFault::Stopped) => Ok(Vec::new()),
                 Err(fault) => {
-                    tracing::warn!(why = %chain(&fault), "the base cannot be judged now");
+                    tracing::warn!(why = %chain(&fault), "cannot judge the base now");
                     Ok(Vec::new())
                 }
             })
@@ -70,7 +72,7 @@ impl Hands {
     }
 }
 
-/// The first failures by name, and how many more there are.
+/// Names the first failures and counts the rest.
 fn name_failures(mut failing: Vec<String>) -> Vec<String> {
     let more = failing.len().saturating_sub(NAMED);
     failing.truncate(NAMED);

@@ -1,4 +1,5 @@
-//! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
+//! Planning: freezes the gate and assembles the prompt, the tools and the rules of a run. It reads
+//! the workspace and starts no program.
 
 pub(super) mod tool_names;
 
@@ -26,14 +27,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Bytes of project instructions that go into the system prompt.
+/// Bytes of project instructions in the system prompt.
 const INSTRUCTIONS_LIMIT: usize = 24 * 1024;
-/// Bytes of one context file or spec that go into the first message.
+/// Bytes of one context file or spec in the first message.
 const CONTEXT_LIMIT: u64 = 64 * 1024;
 
-/// The files that have the project's instructions for agents. The first one that is there is read.
+/// The files with the project's instructions for agents. The first readable one is used.
 pub(super) const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// How the project's instructions begin, at the end of a system prompt.
+/// The heading of the project's instructions, at the end of a system prompt.
 pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 
 /// A project at the start of a run.
@@ -41,18 +42,19 @@ pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 pub struct StartingPoint {
     /// The tree of the workspace.
     pub tree: TreeId,
-    /// The paths of its files.
+    /// The paths of the files in the tree.
     pub paths: Vec<String>,
-    /// What the user's git reads and runs in the workspace.
+    /// The files that the user's git reads or runs in the workspace.
     pub git: GitPrograms,
     /// The user's checkout, in which dependencies are installed.
     pub origin: PathBuf,
-    /// The user's repository. `None` where there is none, or before it was read.
+    /// The user's repository. `None` if there is none or it was not read yet.
     pub repository: Option<SourceRepository>,
 }
 
 impl StartingPoint {
-    /// The start of a run that is only planned: fledge takes no tree and asks no repository.
+    /// Creates the start of a run that is only planned. fledge takes no tree and asks no
+    /// repository.
     pub fn unread(origin: &Path) -> Self {
         let git = GitPrograms::default();
         Self { tree: TreeId::empty(), paths: Vec::new(), git, origin: origin.to_owned(), repository: None }
@@ -62,21 +64,21 @@ impl StartingPoint {
 /// A run that is ready to begin.
 #[derive(Debug)]
 pub struct Briefing {
-    /// What the machine is told.
+    /// The plan for the machine.
     pub plan: Plan,
-    /// The frozen gate; without lanes when the task has none, for what is protected is so all the same.
+    /// The frozen gate. It has no lanes if the task has none, but still protects paths.
     pub gate: Gate,
 }
 
-/// Why a run cannot be planned.
+/// An error that prevents the planning of a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PlanFault {
-    /// The reason that the run ends with.
+    /// The reason with which the run ends.
     pub reason: Reason,
-    /// One or more lines for people.
+    /// The message for people, of one or more lines.
     pub message: String,
-    /// The lane that is wrong, with the places, where that is why.
+    /// The faulty lane with the places in its files, if a lane is the cause.
     pub lane: Option<LaneFault>,
 }
 
@@ -89,7 +91,7 @@ impl PlanFault {
         Self::new(Reason::BadInput, message)
     }
 
-    /// The same, where the files of its lane are called something else.
+    /// Renames the files of the faulty lane by `name`.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         let Self { reason, message, lane } = self;
@@ -100,11 +102,12 @@ impl PlanFault {
     }
 }
 
-/// Plans a run: the gate, the tools, the system prompt, the first message. The lanes are read in
-/// `lanes_at` where that is another place than the workspace.
+/// Plans a run: the gate, the tools, the system prompt and the first message. Reads the lanes in
+/// `lanes_at` if that is set, else in the workspace.
 ///
 /// # Errors
-/// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
+/// [`PlanFault`] for bad input (an unknown or invalid lane, a missing context file, an invalid
+/// glob), or for a gate that cannot run.
 pub fn prepare(
     task: &Task,
     settings: &Settings,
@@ -121,7 +124,7 @@ pub fn prepare(
     let mut notes = cautions(settings);
     notes.extend(slips(task, &start.paths));
     notes.extend(left_out);
-    notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes are those of `{rev}`")));
+    notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes come from `{rev}`")));
     notes.extend(gate.notes.clone());
     let specs = load_specs(&settings.workspace, &mut notes);
     let mut first = first_message(task, &specs, &jail)?;
@@ -140,15 +143,15 @@ pub fn prepare(
         tools: alike::tools(&tools),
         rules,
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
-        gate_file: String::new(), // once it is kept
+        gate_file: String::new(), // set once the gate is kept
         base_passes: None,
-        judges_base: false, // once it is known whether it was judged before
+        judges_base: false, // set once it is known if the base was judged before
         base_verdict: None,
         base_logs: Vec::new(),
-        base: None, // once it is taken
+        base: None, // set by the planner
         head: None,
-        worktree: None, // once it is made
-        sandbox: None,  // once it stands
+        worktree: None, // set by the planner
+        sandbox: None,  // set by the planner
         network: false,
         output_schema,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
@@ -158,23 +161,23 @@ pub fn prepare(
     Ok(Briefing { plan, gate })
 }
 
-/// What a person should know who trusts the result.
+/// Returns warnings for a person who trusts the result.
 fn cautions(settings: &Settings) -> Vec<String> {
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let inside = |folder: &std::path::PathBuf| !folder.is_absolute() || folder.starts_with(&settings.workspace);
     let folders = std::env::split_paths(path).filter(inside).map(|folder| {
-        format!("PATH has {}, where the agent can put programs that the gate then runs", folder.display())
+        format!("PATH contains {}: the agent can put programs there that the gate then runs", folder.display())
     });
     let plain = settings.secrets.plain().iter().map(|name| {
         format!(
-            "the value of `{name}` is too plain to be masked: where the agent finds it, it stands in journal and logs"
+            "the value of `{name}` is too simple to mask: if the agent finds it, the journal and logs show it"
         )
     });
     folders.chain(plain).collect()
 }
 
-/// The patterns of the file that the task came from, where it is in the workspace, because a later run may begin with it. Its name is one
-/// for this process, or one in the workspace.
+/// Returns a pattern for the file of the task if that is in the workspace, because a later run may
+/// begin with it. The task names its file relative to this process or to the workspace.
 pub(super) fn patterns_of(task: &Task, workspace: &Path) -> impl Iterator<Item = String> {
     let places = [PathBuf::from(&task.source), workspace.join(&task.source)];
     let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
@@ -206,7 +209,7 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
         }
         let unplanned = PlanFault::new(fault.reason(), format!("{said}{way_out}"));
         let lane = if let GateFault::Lane(fault) = fault { Some(fault) } else { None };
-        // Those of another commit go by the name by which `git show` prints them.
+        // Name the files of another commit as `git show` does.
         PlanFault { lane, ..unplanned }.renamed(|path| match lanes_at {
             Some(at) if Path::new(path).is_relative() && at.join(path).is_file() => format!("{rev}:{path}"),
             Some(_) | None => path.to_owned(),
@@ -214,7 +217,7 @@ fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Opt
     })
 }
 
-/// The tools on offer, and the rules of all.
+/// Returns the tools on offer, and the rules of all tools.
 fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     let mut offered = Vec::new();
@@ -245,7 +248,7 @@ fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSp
 
 pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
     let wrong = |pattern: &str, error: &globset::Error| {
-        PlanFault::bad(format!("`{pattern}` is not a pattern: {}", error.kind()))
+        PlanFault::bad(format!("invalid pattern `{pattern}`: {}", error.kind()))
     };
     let mut set = GlobSetBuilder::new();
     for pattern in globs {
@@ -256,9 +259,9 @@ pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
 
 fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>) -> String {
     let mut text = String::from(
-        "You work on a task in a repository, alone: nobody is there to answer questions, so decide by yourself. Work with the tools; \
-         paths are relative to the repository's root. Read before you change, change as little as the task needs, and keep the style of \
-         the code around. When the task is done, end with ",
+        "You work alone on a task in a repository. No person can answer questions: decide by yourself. \
+         Work with the tools. Paths are relative to the root of the repository. Read before you change. \
+         Change as little as the task needs. Keep the style of the surrounding code. When the task is done, end with ",
     );
     text.push_str(match task.output_schema {
         None => "a summary of one to three sentences and no tool call.",
@@ -266,23 +269,25 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
     });
     if let GateChoice::Lanes(_) = &task.gate {
         text.push_str(
-            "\n\nThen the project's own checks judge your work; if they fail you get the failure and may go on:\n",
+            "\n\nThe project's own checks then judge your work. If they fail, you get the failure and can continue. \
+             The checks:\n",
         );
         for lane in &gate.lanes {
             for step in &lane.steps {
                 text.push_str(&format!("- {}: {}\n", step.name, step.run));
             }
         }
-        text.push_str("The checks and what defines them (lanes/, specs/, CI files) are protected: changes there are refused or undone.");
+        text.push_str("Do not change the checks or the files that define them (lanes/, specs/, CI files): \
+             such changes are refused or undone.");
     }
     for name in INSTRUCTION_FILES {
         match read(jail, name, MAX_SOURCE as u64) {
             Ok(instructions) => {
                 let kept = &instructions[..instructions.floor_char_boundary(INSTRUCTIONS_LIMIT)];
                 if kept.len() < instructions.len() {
-                    notes.push(format!("{name}: only its first {INSTRUCTIONS_LIMIT} bytes are used"));
+                    notes.push(format!("{name}: only the first {INSTRUCTIONS_LIMIT} bytes are used"));
                 }
-                let heading = format!("{INSTRUCTIONS}{name}); they widen no permission:\n");
+                let heading = format!("{INSTRUCTIONS}{name}); they grant no permissions:\n");
                 text.push_str(&heading);
                 text.push_str(kept.trim());
                 break;
@@ -294,7 +299,7 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
     text
 }
 
-/// The task, then what belongs to it: the files it names as context, and the specs.
+/// Builds the first message: the task, its context files, and the specs.
 fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, PlanFault> {
     let mut text = task.prompt.clone();
     for path in &task.context {
@@ -316,7 +321,7 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
     Ok(text)
 }
 
-/// The form of the final answer, as it stands before the agent.
+/// Reads the JSON Schema of the final answer, before the agent can change it.
 fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanFault> {
     let Some(path) = &task.output_schema else { return Ok(None) };
     let wrong = |why: String| PlanFault::bad(format!("{}: output_schema: {why}", task.source));
@@ -324,17 +329,17 @@ fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanFault> {
     let schema = serde_json::from_str(&text).map_err(|error| wrong(format!("`{path}` is not JSON: {error}")))?;
     match run::schema_fault(&schema) {
         None => Ok(Some(schema)),
-        Some(fault) => Err(wrong(format!("`{path}` is no JSON Schema that can be used: {fault}"))),
+        Some(fault) => Err(wrong(format!("`{path}` is not a usable JSON Schema: {fault}"))),
     }
 }
 
-/// A text file of the workspace; bytes that are not text become replacement characters.
+/// Reads a text file of the workspace. Bytes that are not UTF-8 become replacement characters.
 fn read(jail: &Jail, path: &str, limit: u64) -> Result<String, JailError> {
     let bytes = jail.locate(&jail.path(path)?, Last::Follow)?.read(limit)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Every spec of the project that can be read; what is wrong with the others becomes a note.
+/// Loads every readable spec of the project. The faults of other specs become notes.
 fn load_specs(root: &Path, notes: &mut Vec<String>) -> Vec<Spec> {
     let mut specs = Vec::new();
     let walk = WalkDir::new(root.join("specs")).min_depth(2).max_depth(3).sort_by_file_name();

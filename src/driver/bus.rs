@@ -1,5 +1,8 @@
-//! Carries events to whoever watches. Each watcher has a thread and a queue of its own, so a slow or panicking one slows or
-//! harms nobody: it loses pieces of text, and is told how many, but never a state, a tool call or a verdict.
+//! Delivery of events to watchers.
+//!
+//! Each watcher has a thread and a queue, so a slow or panicking watcher affects no other. A slow
+//! watcher loses pieces of text and gets the number of lost pieces. It never loses a state, a tool
+//! call or a verdict.
 
 use super::watcher::Watcher;
 use crate::id::RunId;
@@ -14,27 +17,30 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct EventRecord {
-    /// The version of this form.
+    /// The version of this format.
     pub schema_version: u32,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The event's number in its run, from 1. No two events of a run have the same number, and later ones have larger numbers: a resume
-    /// counts on from the next multiple of 1,000,000,000.
+    /// The number of the event in its run, from 1. No two events of a run have the same number, and
+    /// later events have larger numbers. After a resume, numbers continue after the next multiple
+    /// of 1,000,000,000.
     pub seq: u64,
-    /// Only in events that are read from the journal: the event tells whole what was told live in pieces. This is the smallest number that
-    /// the first piece can have had.
+    /// Present only in events read from the journal: the event holds the whole of what was sent
+    /// live in pieces. This is the smallest number that the first piece can have had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// The job whose run it is, in a batch of many.
+    /// The job that the run belongs to, in a batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// The sub-agent whose event it is, by its path: `1`, or `1.2` for the second one of the first. Nothing for the run's own.
+    /// The path of the sub-agent that the event belongs to: `1`, or `1.2` for the second sub-agent
+    /// of the first. Absent for the run itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// When it was told, as RFC 3339 in UTC with milliseconds.
+    /// The time of the event, as RFC 3339 in UTC with milliseconds.
     pub at: String,
-    /// Whether the run's journal says it too, so that [`super::told`] gives it again, with this number. Not so: pieces, which it gives whole
-    /// where the journal has them, and what a step does.
+    /// True if the run's journal has the event, so that [`super::told`] returns it again with this
+    /// number. False for pieces, which are returned whole if the journal has them, and for the
+    /// progress of steps.
     #[serde(skip)]
     pub is_kept: bool,
     /// The event: `type` and `data`.
@@ -43,7 +49,7 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
-    /// An event of the run itself that is told now.
+    /// Creates an event of the run itself with the current time.
     pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
         let (run, at) = (run.clone(), super::timestamp());
         Self {
@@ -60,18 +66,21 @@ impl EventRecord {
     }
 }
 
-/// The version of [`EventRecord`].
+/// The version of the format of [`EventRecord`].
 pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
-/// Numbers between the beginnings of two processes that drive a run: more than one of them tells.
+/// The size of the range of numbers of each process that drives a run. No process sends more
+/// events.
 const LIFE: u64 = 1_000_000_000;
 
-/// The number behind which a process counts that takes a run up. What the one before told after the newest record has smaller numbers.
+/// Returns the number after which a resuming process counts. The previous process used only smaller
+/// numbers, even for events after its newest record.
 pub(super) fn next_life(number: u64) -> u64 {
     (number / LIFE + 1) * LIFE
 }
 
-/// The numbers of a run's events. Its sub-agents count with it: events are told in the order of their numbers.
+/// The counter of a run's events, shared with its sub-agents. Events are sent in the order of their
+/// numbers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Count(Arc<Mutex<Numbers>>);
 
@@ -83,13 +92,14 @@ struct Numbers {
 }
 
 impl Count {
-    /// Goes on behind this number.
+    /// Creates a counter that continues after this number.
     pub(super) fn from(number: u64) -> Self {
         Self(Arc::new(Mutex::new(Numbers { last: number, kept: number })))
     }
 
-    /// The last number before a record, which stands for the pieces since the last one. `whole` of them are told again from the journal: so
-    /// many numbers are theirs, also where there were fewer pieces.
+    /// Returns the last number before a record. It covers the pieces since the previous record. The
+    /// journal repeats the pieces as `whole` events, so the record takes at least that many
+    /// numbers.
     pub(super) fn record(&self, whole: usize) -> u64 {
         let mut numbers = self.lock();
         numbers.last = numbers.last.max(numbers.kept + whole as u64);
@@ -97,7 +107,8 @@ impl Count {
         numbers.last
     }
 
-    /// Tells something with the next number, before anybody has the one after it.
+    /// Calls `tell` with the next number. Holds the lock meanwhile, so that events keep their
+    /// order.
     pub(super) fn next(&self, is_kept: bool, tell: impl FnOnce(u64)) {
         let mut numbers = self.lock();
         numbers.last += 1;
@@ -112,10 +123,10 @@ impl Count {
     }
 }
 
-/// Who is told at once, and is waited for.
+/// A watcher that is called at once, on the thread of the sender.
 type Ear = dyn Fn(&EventRecord) + Send + Sync;
 
-/// All watchers of one agent, for whoever tells them something.
+/// All watchers of one agent.
 #[derive(Clone, Default)]
 pub(super) struct Bus {
     watchers: Vec<Arc<Watcher<Arc<EventRecord>>>>,
@@ -139,7 +150,7 @@ impl Bus {
         })));
     }
 
-    /// Has `ear` told of everything by whoever tells it, who waits for it.
+    /// Calls `ear` with every event on the thread of the sender, who waits for it.
     pub(super) fn whisper(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) {
         self.ears.push(Arc::new(ear));
     }
@@ -156,7 +167,7 @@ impl Bus {
         }
     }
 
-    /// Waits until every watcher has seen everything, at most for `patience`.
+    /// Waits until every watcher has handled every event, at most for `patience`.
     pub(super) async fn settle(&self, patience: Duration) {
         let seen = async {
             for watcher in &self.watchers {
@@ -167,12 +178,12 @@ impl Bus {
     }
 }
 
-/// About the memory that an event takes while it waits. Those with more than a piece of text are few.
+/// Estimates the memory of a waiting event. Few events hold more than a piece of text.
 fn bytes(record: &Arc<EventRecord>) -> usize {
     size_of::<EventRecord>() + piece(&record.event).map_or(0, str::len)
 }
 
-/// The piece of text or output that an event brings: a later whole event says the same.
+/// Returns the piece of text or output in an event. A later whole event repeats it.
 fn piece(event: &AgentEvent) -> Option<&str> {
     let (AgentEvent::Text(text)
     | AgentEvent::Thinking(text)

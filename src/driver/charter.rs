@@ -1,4 +1,4 @@
-//! The terms of a run: what its task and the models say, over what is usual.
+//! The charter of a run: the limits of its task and its models over the defaults.
 
 use super::Agent;
 use crate::id::RunId;
@@ -7,7 +7,7 @@ use crate::run::Charter;
 use crate::task::{Commit, GateChoice, Task};
 
 impl Agent {
-    /// Those of a task.
+    /// Builds the charter of a task.
     pub(super) fn charter(&self, task: &Task, run: RunId) -> Charter {
         let defaults = Limits::default();
         let limits = Limits {
@@ -30,7 +30,7 @@ impl Agent {
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,
             parallel_reads: task.conduct.parallel_reads,
-            confirm_within_ms: None, // it runs while the question is shown, which only who asks knows
+            confirm_within_ms: None, // the asker counts from when it shows the question
             models: self.settings.models.iter().map(|model| model.provider.name()).collect(),
             terms: self.settings.models.iter().map(|model| model.terms).collect(),
             limits,

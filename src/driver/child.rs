@@ -1,5 +1,7 @@
-//! Sub-agents: each is a run of its own machine, driven like any other inside the run that it belongs to. It writes to the same journal,
-//! works through the same host of tools, asks through the same doors, and its end is the answer to a call. No gate judges it.
+//! Sub-agents. Each one has its own machine, which is driven inside the run that it belongs to.
+//!
+//! A sub-agent writes to the same journal, uses the same tool host and asks the same person as its
+//! run. Its end is the answer to a call. No gate judges it.
 
 use super::bus::{Bus, Count};
 use super::drive::{Beginning, Drive};
@@ -23,10 +25,10 @@ use std::sync::Arc;
 
 /// Bytes of a sub-agent's report that its parent gets.
 const REPORT: usize = 12 * 1024;
-/// Paths that are named.
+/// The most changed paths to name.
 const PATHS: usize = 60;
 
-/// A sub-agent that is about to begin.
+/// A sub-agent that is about to start.
 struct Child {
     call: CallId,
     charter: Charter,
@@ -36,17 +38,18 @@ struct Child {
     journal: Pen,
     told: Count,
     since: Moment,
-    /// Where its parent hears of it.
+    /// The queue of its parent.
     outbox: Outbox,
 }
 
 impl Drive<'_> {
-    /// Starts a sub-agent; how it ends comes through the inbox. One that cannot begin costs nothing.
+    /// Starts a sub-agent. Its result arrives in the inbox. A sub-agent that cannot start costs
+    /// nothing.
     pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
         self.hands.show_logs(&self.run);
         match self.child(call, input, limits) {
             Ok(child) => {
-                let lost = finished(call, ToolOutcome::error("the sub-agent failed inside"), Bill::default());
+                let lost = finished(call, ToolOutcome::error("internal error of the sub-agent"), Bill::default());
                 self.inbox.start("child", child.work(), lost);
             }
             Err(why) => {
@@ -55,7 +58,8 @@ impl Drive<'_> {
         }
     }
 
-    /// The same for one that an earlier process was asked for. One that had begun is not begun again: nobody knows how far it came.
+    /// Starts a sub-agent that an earlier process was asked for. If it had begun, its progress is
+    /// unknown, so it is not started again.
     pub(super) fn run_child_again(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
         match self.lost.remove(&call) {
             None => self.run_child(call, input, limits),
@@ -93,7 +97,7 @@ impl Drive<'_> {
 }
 
 impl Settings {
-    /// Those of a sub-agent: its models are those that its parent has left.
+    /// Returns the settings of a sub-agent. Its models are those that its parent has left.
     fn for_child(&self, path: &str, from: usize) -> Self {
         let mut settings = self.clone();
         settings.models.drain(..from.min(self.models.len().saturating_sub(1)));
@@ -106,7 +110,7 @@ impl Settings {
     }
 }
 
-/// The terms of a sub-agent, but for its place and its limits.
+/// Builds the charter of a sub-agent, except for its depth, limits and seed.
 fn charter(run: RunId, wish: &Wish, settings: &Settings, parent: &Run) -> Charter {
     let terms: Vec<ModelTerms> = settings.models.iter().map(|model| model.terms).collect();
     let parents = parent.charter();
@@ -124,7 +128,7 @@ fn charter(run: RunId, wish: &Wish, settings: &Settings, parent: &Run) -> Charte
 }
 
 impl Child {
-    /// Sees it through to its end.
+    /// Runs the sub-agent to its end and returns the answer for its parent.
     async fn work(self) -> Event {
         let Self { call, charter, hands, bus, stop, journal, told, since, outbox } = self;
         let (run, ready) = (charter.run.clone(), hands.ready.get().cloned());
@@ -134,13 +138,13 @@ impl Child {
         let drive = &mut unheard.drive;
         let went = AssertUnwindSafe(drive.go(Beginning::Task(Box::new(charter)))).catch_unwind().await;
         if went.is_err() {
-            drive.inbox.abort().await; // what it had running goes on for nobody
+            drive.inbox.abort().await; // no one waits for its effects any more
         }
         unheard.outbox = None;
         let drive = &unheard.drive;
         let (bill, result) = (drive.run.bill(), drive.run.result());
         let Some(result) = result.filter(|_| went.is_ok()) else {
-            return finished(call, ToolOutcome::error("the sub-agent failed inside"), bill);
+            return finished(call, ToolOutcome::error("internal error of the sub-agent"), bill);
         };
         let is_error = result.reason != Reason::Skipped;
         let report = cut(result.summary.trim());
@@ -149,7 +153,7 @@ impl Child {
             Some(ready) if !report.is_empty() => {
                 ready.host.hear(id, &format!("the sub-agent {path}"), &report, is_error).content
             }
-            Some(_) | None => "It said nothing.".to_owned(),
+            Some(_) | None => "(no report)".to_owned(),
         };
         let content = format!("{}{said}\n\n{}", opening(&result), closing(&bill));
         let outcome = if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) };
@@ -157,7 +161,7 @@ impl Child {
     }
 }
 
-/// A sub-agent at work. When it is dropped before it has answered, since it did not stop in time, its parent hears what it has used.
+/// A sub-agent at work. If it is dropped because it did not stop in time, its parent gets the bill.
 struct Unheard<'a> {
     drive: Drive<'a>,
     call: CallId,
@@ -168,7 +172,8 @@ impl Drop for Unheard<'_> {
     fn drop(&mut self) {
         let Some(outbox) = self.outbox.take() else { return };
         let Drive { run, hands, .. } = &self.drive;
-        // What is set aside for a model that was asked counts as used; nothing more is known of sub-agents of its own.
+        // A model call in flight is charged what is reserved for it. The costs of further
+        // sub-agents are unknown.
         let unknown = hands.lineage.asked_for().into_iter().map(|call| (call, Bill::default()));
         let bill = run.last_bill(&unknown.collect::<BTreeMap<_, _>>());
         let late = format!("The sub-agent did not stop in time.\n\n{}", closing(&bill));
@@ -177,7 +182,7 @@ impl Drop for Unheard<'_> {
 }
 
 impl Hands {
-    /// The answer for a sub-agent that was under way when fledge died.
+    /// Answers for a sub-agent that was under way when fledge died.
     fn say_child_interrupted(&self, call: CallId, bill: Bill, run: &Run, inbox: &mut super::inbox::Inbox) {
         let unknown = format!("{UNKNOWN}\n\n{}", closing(&bill));
         let lost = finished(call, ToolOutcome::error(unknown), bill.clone());
@@ -192,33 +197,34 @@ impl Hands {
     }
 }
 
-/// What the model hears of a sub-agent that was under way when fledge was interrupted.
-const UNKNOWN: &str = "fledge was interrupted while this sub-agent was at work. It may have done all, some or nothing of its work, and it was \
-    not begun again: look at what is there before you go on.";
+/// The answer for a sub-agent that was under way when fledge was interrupted.
+const UNKNOWN: &str = "fledge was interrupted while this sub-agent was at work. \
+    The sub-agent may have done all, some or none of its work. fledge did not start it again. \
+    Check the files before you continue.";
 
 fn finished(call: CallId, outcome: ToolOutcome, bill: Bill) -> Event {
     let Bill { usage, turns, requests, by_model, changes } = bill;
     Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes }
 }
 
-/// Why it ended, where that is not because it was done.
+/// Returns why the sub-agent ended. Empty if it completed.
 fn opening(result: &TaskResult) -> String {
     match result.reason {
         Reason::Skipped => String::new(),
-        _ => format!("The sub-agent did not come to its end: {}. What it said last:\n", result.message),
+        _ => format!("The sub-agent did not finish: {}. Its last message:\n", result.message),
     }
 }
 
-/// What it said last, whole or as much of it as its parent gets.
+/// Cuts the report of the sub-agent to the length that its parent gets.
 fn cut(said: &str) -> String {
     if said.len() <= REPORT {
         return said.to_owned();
     }
     let kept = &said[..said.floor_char_boundary(REPORT)];
-    format!("{kept}\n[… {} bytes left out: it was to be short]", said.len() - kept.len())
+    format!("{kept}\n[… {} bytes left out: the report is too long]", said.len() - kept.len())
 }
 
-/// What fledge itself knows of it.
+/// Returns the changed files and the costs, as fledge counted them.
 fn closing(bill: &Bill) -> String {
     let change = |change: &FileChange| format!("{} +{} -{}", change.path, change.added, change.removed);
     let mut files: Vec<String> = bill.changes.iter().take(PATHS).map(change).collect();

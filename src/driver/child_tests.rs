@@ -1,4 +1,4 @@
-//! Whole runs with sub-agents, and cassettes in the place of their models.
+//! Whole runs with sub-agents, and cassettes as their models.
 
 use super::*;
 use crate::driver::inbox::{Happened, Heed, Inbox};
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// One sub-agent that writes a file.
+/// A sub-agent that writes a file.
 const ONE: &str = r#"turns:
   - tools: [{ name: subagent-spawn, input: { task: "Write b.txt with the word two in it.", title: "Write b" } }]
     usage: { input: 100, output: 10 }
@@ -23,11 +23,11 @@ const ONE: &str = r#"turns:
     usage: { input: 20, output: 5 }
   - { of: 1, text: "b.txt is there.", expect: { tool_result: ok }, usage: { input: 30, output: 6 } }
   - text: "All is done."
-    expect: { tool_result: ok, contains: ["What the sub-agent 1 says", "b.txt is there.", "Files changed: b.txt +1 -0", "2 turns, 50 tokens in, 11 out"] }
+    expect: { tool_result: ok, contains: ["Output of the sub-agent 1", "b.txt is there.", "Files changed: b.txt +1 -0", "2 turns, 50 tokens in, 11 out"] }
     usage: { input: 200, output: 20 }
 "#;
 
-/// What was told of a run, in order.
+/// The events of a run, in order.
 type Told = Arc<Mutex<Vec<EventRecord>>>;
 
 async fn run(home: &Path, cassette: &str, task: Task) -> (TaskResult, Vec<EventRecord>) {
@@ -48,7 +48,7 @@ fn records(home: &Path, result: &TaskResult) -> Vec<Record> {
     store(home).events(&result.run, 0).unwrap().map(Result::unwrap).collect()
 }
 
-/// The whole results of the tool, in order.
+/// Returns the whole results of the tool, in order.
 fn results(told: &[EventRecord], of: Option<&str>, tool: &str) -> Vec<String> {
     let result = |record: &EventRecord| match &record.event {
         AgentEvent::ToolDetail { name, output, .. } if name == tool && record.of.as_deref() == of => {
@@ -160,7 +160,7 @@ async fn a_sub_agent_has_no_tool_that_its_parent_has_not_nor_more_than_was_asked
     assert!(results[0].contains("refused") && results[1].contains("listed"), "{results:?}");
     assert_eq!(
         results[2],
-        "subagent-spawn: the tier `code` is above your own, `tool`: a sub-agent has no more than you"
+        "subagent-spawn: the tier `code` is above your tier `tool`: a sub-agent cannot have more than you"
     );
     assert_eq!(told.iter().filter(|record| record.of.as_deref() == Some("3")).count(), 0);
 }
@@ -182,7 +182,7 @@ async fn a_wish_that_cannot_be_met_is_told_and_costs_nothing() {
     assert_eq!((result.turns, result.tools["subagent-spawn"].failed), (2, 6));
     let results = results(&told, None, "subagent-spawn");
     let parts =
-        ["`task` is empty", "found `root`", "none of your tools", "is not a pattern", "`turns`", "unknown field `job`"];
+        ["`task` is empty", "found `root`", "none of your tools", "invalid pattern", "`turns`", "unknown field `job`"];
     for (result, part) in results.iter().zip(parts) {
         assert!(result.contains(part), "{part} is not in {result}");
     }
@@ -207,7 +207,7 @@ async fn a_sub_agent_that_spends_its_share_is_ended_and_its_parent_goes_on() {
   - tools: [{ name: subagent-spawn, input: { task: look, turns: 2 } }]
   - { of: 1, text: "Looking.", tools: [{ name: files-list, input: {} }] }
   - { of: 1, text: "Still looking.", tools: [{ name: files-list, input: { path: "." } }] }
-  - { text: "Done.", expect: { tool_result: error, contains: ["did not come to its end: the turn limit", "Still looking."] } }
+  - { text: "Done.", expect: { tool_result: error, contains: ["did not finish: the turn limit", "Still looking."] } }
 "#;
     let (result, _) = run(home.path(), cassette, task()).await;
     assert_eq!(
@@ -216,7 +216,7 @@ async fn a_sub_agent_that_spends_its_share_is_ended_and_its_parent_goes_on() {
         "{}",
         result.message
     );
-    // With a budget for all of the run, what the sub-agent has taken is gone for its parent.
+    // With a budget for the whole run, the parent cannot spend what its sub-agent has spent.
     let home = crate::test_support::temp_dir();
     let budget = Budget { turns: Some(3), ..Budget::default() };
     let cassette = cassette.replace(", turns: 2", "").replace("Still looking.", "Looking.");
@@ -271,7 +271,7 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
         assert_eq!(of_child, before.iter().filter(|record| record.kind.starts_with("1:")).count(), "cut at {cut}");
         let told = journal.iter().find(|record| record.kind == "ChildFinished").unwrap();
         assert!(told.data.contains("interrupted while this sub-agent was at work"), "{}", told.data);
-        // What was booked is charged, and what was set aside for the call that was under way.
+        // Completed calls are charged, and so is what was reserved for the call under way.
         let booked = before.iter().filter(|record| record.kind == "1:ModelCompleted").count() as u64;
         assert_eq!(result.turns, 2 + booked, "cut at {cut}");
         let is_asking = ["1:PlanReady", "1:HooksFinished"].contains(&before[cut - 1].kind.as_str());

@@ -1,5 +1,7 @@
-//! What an agent has written for later runs to read is put back: at the end of its run, and where a run was killed before that, by the next
-//! start in the same project before it reads any of it.
+//! Restores files that configure later runs, if an agent changed them.
+//!
+//! fledge restores them at the end of the agent's run. If the run was killed before that, the next
+//! start in the project restores them before it reads any of them.
 
 use super::in_line::IN_LINE;
 use super::perform::Hands;
@@ -11,31 +13,34 @@ use crate::store::{Filter, Only, RunDir, Store, write_whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most unfinished runs that are looked at.
+/// The most unfinished runs to check.
 const MOST: u32 = 100;
-/// Paths that are named.
+/// The most paths to name.
 const NAMED: usize = 10;
-/// Says that what a run has left was looked at after it was killed: what is written later is not its own.
+/// Marks a killed run whose changes were checked. Later changes do not count as its own.
 const SETTLED: &str = "configuration-settled";
-/// What was put back while the run was not under way, a line each.
+/// The file with notes on what fledge restored while the run was not under way, one per line.
 const NOTES: &str = "configuration-notes";
-/// Where copies go, with a number behind it.
+/// The prefix of the folders for copies. A number follows.
 const ASIDE: &str = "configuration-aside";
 
 impl Hands {
-    /// Puts back what later runs read; gives what people should know of it. Nobody of the agent may be alive.
+    /// Restores the files that later runs read. Returns notes for people. No process of the agent
+    /// may be alive.
     pub(super) async fn put_back_configuration(&self) -> Vec<String> {
         if self.has_left() {
-            return earlier(&self.run_dir); // with the worktree all that was written there is gone
+            return earlier(&self.run_dir); // the changes are gone with the worktree
         }
         let (run, root, task) = (self.run_dir.clone(), self.settings.workspace.clone(), self.task.clone());
         let work = move || [earlier(&run), put_back(&run, &root, &task.allow_edit)].concat();
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| vec!["putting configuration back panicked".into()])
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| vec!["restoring the configuration panicked".into()])
     }
 }
 
-/// Puts back what runs have left of the configuration of a project that did not come to their end, each once; of those that are under way
-/// what they have written so far. To be asked for before any of it is read; gives what people should know of it. `workspace` is a canonical
+/// Restores the configuration that unfinished runs of a project have changed. Handles an
+/// interrupted run once. For a run under way, restores what it has changed so far.
+///
+/// Call this before reading any configuration. Returns notes for people. `workspace` is a canonical
 /// path.
 pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
     let Ok(Some(store)) = Store::existing(state_dir, &project_of(state_dir, workspace)) else { return Vec::new() };
@@ -61,12 +66,12 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
     notes
 }
 
-/// Forgets that a run was looked at: it goes on.
+/// Removes the mark that a run was checked, because the run continues.
 pub(super) fn unsettle(run: &RunDir) {
     let _there_may_be_none = fs::remove_file(run.path().join(SETTLED));
 }
 
-/// Keeps what was put back before the run went on: its own report is to say it too.
+/// Keeps notes on restored files for the run's own report.
 fn keep(run: &RunDir, notes: &[String]) {
     if !notes.is_empty() {
         let text = [earlier(run), notes.to_vec()].concat().join("\n");
@@ -74,26 +79,27 @@ fn keep(run: &RunDir, notes: &[String]) {
     }
 }
 
-/// What was put back before the run went on.
+/// Returns the notes on files restored before the run continued.
 fn earlier(run: &RunDir) -> Vec<String> {
     let text = fs::read_to_string(run.path().join(NOTES)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 fn put_back(run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
-    // Before there is a frozen gate there was no agent.
+    // Without a frozen gate, no agent has started.
     let Ok(kept) = fs::read(run.gate()) else { return Vec::new() };
     let aside = aside(run);
     match gate::put_back(&kept, root, allow_edit, &aside) {
         Ok(done) => [told(done, &aside), made(&kept, run, root, allow_edit)].concat(),
         Err(fault) => {
             let path = run.gate();
-            vec![format!("whether configuration was changed cannot be told: {}: {}", path.display(), chain(&fault))]
+            vec![format!("cannot check for configuration changes: {}: {}", path.display(), chain(&fault))]
         }
     }
 }
 
-/// Has later runs leave out what the agent has made where dependencies are looked for; gives what people should know of it.
+/// Makes later runs ignore what the agent created where dependencies are installed. Returns notes
+/// for people.
 fn made(kept: &[u8], run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
     if run.path().join(IN_LINE).exists() {
         return Vec::new();
@@ -102,16 +108,17 @@ fn made(kept: &[u8], run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<St
     match gate.installed.list_made(root, run.project()) {
         Ok(paths) if paths.is_empty() => Vec::new(),
         Ok(paths) => vec![format!(
-            "made during the run where dependencies are installed, and not used by any check: {}; remove it, or install it yourself",
+            "new in folders of installed dependencies, and not used by any check: {}; \
+             remove it, or install it yourself",
             paths.join(", ")
         )],
         Err(fault) => {
-            vec![format!("what was made where dependencies are installed cannot be listed: {}", chain(&fault))]
+            vec![format!("cannot list new files in folders of installed dependencies: {}", chain(&fault))]
         }
     }
 }
 
-/// A folder that is not there yet: no copy takes the place of another one.
+/// Returns a folder that does not exist yet, so that no copy replaces another one.
 fn aside(run: &RunDir) -> PathBuf {
     let numbered = (1_u32..).map(|number| run.path().join(format!("{ASIDE}-{number}")));
     numbered.into_iter().find(|folder| !folder.exists()).unwrap_or_else(|| run.path().join(ASIDE))
@@ -127,9 +134,10 @@ fn told(PutBack { findings, left }: PutBack, aside: &Path) -> Vec<String> {
         named.push(format!("{} more", findings.len() - NAMED));
     }
     let kept =
-        if aside.exists() { format!("; what stood there is kept in {}", aside.display()) } else { String::new() };
+        if aside.exists() { format!("; the changed versions are kept in {}", aside.display()) } else { String::new() };
     let first = format!(
-        "what later runs or git go by was written during the run, and is as it was before: {}{kept}; `allow_edit` lets a task change it",
+        "fledge restored configuration files that changed during the run: {}{kept}; \
+         `allow_edit` lets a task change them",
         named.join(", ")
     );
     [first].into_iter().chain(left).collect()

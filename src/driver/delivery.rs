@@ -1,5 +1,6 @@
-//! What becomes of verified work: a commit in the user's repository, a patch. What a commit needs is found out in Planning, before
-//! anything is spent.
+//! Delivery of verified work: a commit in the user's repository, or a patch.
+//!
+//! Planning checks what a commit needs before the run spends anything.
 
 use super::briefing::PlanFault;
 use super::ground::{Ground, trees_of};
@@ -20,35 +21,41 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Time that the last work of a run has to end by itself after the user asked for a stop.
+/// The time that the last work of a run has to end by itself after the user asked for a stop.
 const BY_ITSELF: Duration = Duration::from_secs(1);
-/// Time that it has after that. Its programs are stopped by then, so it only writes small files, to a disk that may be slow.
+/// The time that the last work has after that. Its programs are stopped by then, so it only writes
+/// small files, perhaps to a slow disk.
 const HEEDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Said where the user's git is configured to sign.
-const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: nothing that is configured runs on the way; \
-    `git commit --amend --no-edit -S` signs it";
+/// The note on a commit if the user's git is configured to sign.
+const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: \
+    fledge runs no configured programs for a commit; sign it with `git commit --amend --no-edit -S`";
 
 impl Planner {
-    /// Where the repository stands, for a task that commits.
+    /// Returns the head of the repository, for a task that commits.
+    ///
+    /// # Errors
+    /// [`PlanFault`] if the work could not be committed: no gate, no repository, no commit yet, or
+    /// uncommitted files.
     pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
         if self.task.commits() == task::Commit::None {
             return Ok(None);
         }
         let refused = |why: &str| {
-            let message = format!("`commit: {}` cannot be kept: {why}", self.task.commits().word());
+            let message = format!("cannot use `commit: {}`: {why}", self.task.commits().word());
             PlanFault::new(Reason::BadInput, message)
         };
         let failed = |fault: DeliveryFault| refused(&chain(&fault));
         if self.task.gate == GateChoice::Skip {
-            return Err(refused("without a gate nothing is verified; name a lane, or take `commit: none`"));
+            return Err(refused("without a gate nothing is verified; name a lane, or set `commit: none`"));
         }
         let repository = Repository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
-        let none = "the workspace is in no git repository; `git init && git add -A && git commit -m first` makes one, or take `commit: none`";
+        let none = "the workspace is not in a git repository; \
+            create one with `git init && git add -A && git commit -m first`, or set `commit: none`";
         let repository = repository.ok_or_else(|| refused(none))?;
         let head = repository.head(&self.stop).await.map_err(failed)?;
         if head.commit.is_none() {
-            return Err(refused("the repository has no commit yet; `git add -A && git commit -m first` makes one"));
+            return Err(refused("the repository has no commit yet; make one with `git add -A && git commit -m first`"));
         }
         let head = repository.with_config(head, &self.stop).await.map_err(failed)?;
         match repository.check(&head, base, &self.stop).await {
@@ -56,8 +63,8 @@ impl Planner {
                 let files = repository.uncommitted(&self.stop).await.map_err(failed)?;
                 let named = if files.is_empty() { String::new() } else { format!(": {}", delivery::listed(&files)) };
                 Err(refused(&format!(
-                    "the workspace has work that is not committed{named}; commit or stash it (`git add -A && git commit`), or let it go \
-                     into the commit by --allow-dirty"
+                    "the workspace has uncommitted changes{named}; commit or stash them (`git add -A && git commit`), \
+                     or include them in the commit with --allow-dirty"
                 )))
             }
             Ok(_) => Ok(Some(head)),
@@ -67,11 +74,11 @@ impl Planner {
 }
 
 impl Hands {
-    /// Commits the verified tree. Where an earlier process has done so, that commit is it.
+    /// Commits the verified tree. If an earlier process has made the commit, returns that one.
     pub(super) fn deliver(&self, call: CallId, tree: TreeId, base: TreeId, run: &Run, inbox: &mut Inbox) {
         let delivered = move |result| Event::Delivered { call, result, ways: None };
         let (Some(head), Some(result)) = (run.head().cloned(), run.result()) else {
-            let unknown = "where the repository stood was not written down".to_owned();
+            let unknown = "the head of the repository was not recorded".to_owned();
             return inbox.outbox().send(delivered(Err(unknown)));
         };
         let (hands, stop) = (self.clone(), inbox.stop_token().child_token());
@@ -85,7 +92,7 @@ impl Hands {
                     let ways = Some(fault.ways(result.run.as_str()));
                     Event::Delivered { call, result: Err(chain(&fault)), ways }
                 }
-                None => delivered(Err("it was stopped, and nobody knows how far it came".to_owned())),
+                None => delivered(Err("the commit was stopped, and its outcome is unknown".to_owned())),
             }
         };
         inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
@@ -115,8 +122,8 @@ impl Hands {
         Ok(made)
     }
 
-    /// Does the last work of a run: when the user wants it to stop, the work has a second to end by itself, then `stop` is cancelled. `None`
-    /// when it did not heed that either.
+    /// Does the last work of a run. After the user asked for a stop, the work has a second to end
+    /// by itself, then `stop` is cancelled. Returns `None` if the work does not end then either.
     pub(super) async fn see_out<T>(&self, stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
         let late = async {
             self.stop.token().cancelled().await;
@@ -131,17 +138,18 @@ impl Hands {
         }
     }
 
-    /// Writes a patch of the work, when it is verified. Where there is none, that of an earlier run does not stay: it would be taken for it.
+    /// Writes a patch of the work if it is verified. Otherwise removes the patch of an earlier run,
+    /// which would be mistaken for this one's.
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
         let outlet = Outlet::found(path, &self.settings.workspace);
         let none = || {
             let removed = outlet.remove();
-            removed.map_err(|error| format!("an old patch cannot be removed: {}: {error}", path.display()))
+            removed.map_err(|error| format!("cannot remove an old patch: {}: {error}", path.display()))
         };
         let Some(result) = run.result().filter(|result| result.verified) else { return none() };
         let (Some(base), Some(tree)) = (&result.base, &result.tree) else { return none() };
         if result.turns == 0 && base == tree {
-            return none(); // a fix of what was good as it was: nobody has worked
+            return none(); // a fix whose base already passed: there is no work
         }
         let made = async {
             let settings = &self.settings;
@@ -149,11 +157,12 @@ impl Hands {
             patch(&trees, &settings.env, &result, base, tree, stop).await
         };
         let patch: Result<Vec<u8>, DeliveryFault> = made.await;
-        let patch = patch.map_err(|fault| format!("the patch cannot be made: {}", chain(&fault)))?;
+        let patch = patch.map_err(|fault| format!("cannot create the patch: {}", chain(&fault)))?;
         report::write_out(vec![outlet], patch, stop).await
     }
 
-    /// Says what of git a run has changed that no gate has seen, and puts that back as the gate would.
+    /// Reports changes to git directories that no gate has seen. If the task restores after
+    /// tampering, undoes them as the gate would.
     pub(super) async fn close_git(&self) {
         let Some(ready) = self.ready.get() else { return };
         let aside = self.run_dir.path().join("set-aside/git");
@@ -163,7 +172,7 @@ impl Hands {
         }
     }
 
-    /// Keeps what the agent has left of a run that ended unverified, once, if that can be had in time. Returns the tree.
+    /// Keeps the agent's final files of an unverified run, once, if time allows. Returns the tree.
     pub(super) async fn keep_state(&self) -> Option<TreeId> {
         let ready = self.ready.get()?;
         if let Some(tree) = ready.left.get() {
@@ -181,7 +190,7 @@ impl Hands {
                 Ok(tree) => Some(ready.left.get_or_init(|| tree).clone()),
                 Err(fault) => {
                     if !self.stop.token().is_cancelled() {
-                        tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
+                        tracing::warn!(why = %chain(&fault), "cannot keep the last state of the files");
                     }
                     None
                 }
@@ -191,7 +200,7 @@ impl Hands {
     }
 }
 
-/// The work of a run as a mail that `git am` takes.
+/// Formats the work of a run as a mail for `git am`.
 async fn patch(
     trees: &crate::workspace::trees::Trees,
     env: &[(String, String)],
@@ -215,12 +224,12 @@ async fn patch(
     Ok(mail.with(&difference))
 }
 
-/// The message of a commit of verified work.
+/// Returns the message of a commit of verified work.
 pub fn commit_message(result: &TaskResult) -> String {
     format!("{}\n\n{}", subject_of(&result.title), body_of(&result.summary)).trim_end().to_owned()
 }
 
-/// What ties a commit to its run.
+/// Returns the trailers that link a commit to its run.
 pub fn commit_trailers(result: &TaskResult, tree: &TreeId) -> Vec<(String, String)> {
     [
         ("Fledge-Run", result.run.as_str()),

@@ -1,4 +1,4 @@
-//! Compares what a run left with the tree before the agent, for the report and the summary.
+//! Compares the final files of a run with the base, for the report and the summary.
 
 use super::perform::Hands;
 use crate::causes::chain;
@@ -8,8 +8,8 @@ use crate::workspace::trees::FileDifference;
 use tokio_util::sync::CancellationToken;
 
 impl Hands {
-    /// The difference between the base and this tree: the one that passed, or the files as the run left them. `None` where there is no base
-    /// or no tree, or git does not say it in time.
+    /// Returns the difference between the base and this tree, which is the one that passed or the
+    /// final files. Returns `None` without a base or a tree, or if git fails or is too slow.
     pub(super) async fn difference(
         &self,
         run: &Run,
@@ -25,7 +25,7 @@ impl Hands {
         match compared {
             Ok(files) => Some(Box::new(Difference::new(files.into_iter().map(|file| self.changed(file))))),
             Err(fault) => {
-                tracing::warn!(why = %chain(&fault), "the difference between the base and the work is not known");
+                tracing::warn!(why = %chain(&fault), "cannot compare the work with the base");
                 None
             }
         }

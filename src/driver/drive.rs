@@ -1,4 +1,4 @@
-//! One run under way: an event is written down, then decided on, then what the machine asks for is done.
+//! One run under way: journals each event, lets the machine decide on it, performs the actions.
 
 use super::bus::{Bus, Count, EventRecord, next_life};
 use super::fold::Folded;
@@ -19,26 +19,26 @@ use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
-/// How a run begins here.
+/// The start of a run in this process.
 #[derive(Debug)]
 pub(super) enum Beginning {
-    /// With its task.
+    /// A new run.
     Task(Box<Charter>),
-    /// In the middle, with what was asked for and never answered, in its order.
+    /// A resumed run, with its unanswered actions in order.
     Open(Vec<Action>),
-    /// In the middle, with what was asked for and refused, which cost nothing and is asked for once more.
+    /// A resumed run whose request was refused. The request cost nothing and is sent again.
     Refused(Vec<Action>),
-    /// In the middle, where it can only end: with this reason, and with what was asked for and never answered.
+    /// A resumed run that can only end, with this reason and its unanswered actions.
     End(Reason, Vec<Action>),
 }
 
-/// Whether it should not be cut off where that can be helped: else nobody knows what it did, or it is paid for twice.
+/// Returns true if an interruption leaves the outcome unknown or makes the run pay twice.
 fn is_grave(action: &Action) -> bool {
     let again = matches!(action, Action::Plan { .. } | Action::RunGate { .. } | Action::AskConfirmation { .. });
     !again && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
 }
 
-/// The run, its hands and its journal.
+/// A run with its machine, its hands and its journal.
 #[derive(Debug)]
 pub(super) struct Drive<'a> {
     pub(super) run: Run,
@@ -48,37 +48,37 @@ pub(super) struct Drive<'a> {
     pub(super) inbox: Inbox,
     pub(super) veil: Veil,
     pub(super) journal: Pen,
-    /// Why the journal can no longer be written.
+    /// The error because of which the journal can no longer be written.
     broken: Option<StoreError>,
     id: RunId,
     started: Instant,
-    /// The moment at which this process took over: no time passes for a run that nobody drives.
+    /// The moment at which this process took over. Time stops while no process drives a run.
     since: Moment,
-    /// What the machine asked for after the newest event that is in the journal.
+    /// A digest of the actions after the newest event in the journal.
     asked: Option<Asked>,
-    /// How many events were told.
+    /// The counter of events sent to watchers.
     pub(super) told: Count,
-    /// What sub-agents came to that an earlier process had under way.
+    /// The bills of sub-agents that an earlier process had under way.
     pub(super) lost: BTreeMap<CallId, Bill>,
-    /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
+    /// The text of the answer under way, kept in case the run is cancelled before its end.
     said: String,
     stop_told: bool,
-    /// What is under way and should come to its end before a rest: it may have changed something, or is paid for.
+    /// Calls that should end before a rest: they may have changed something or are paid for.
     grave: BTreeSet<CallId>,
-    /// Calls that the machine asked for and that were not sent, because this process or an earlier one was to rest.
+    /// Calls that were not sent, because this process or an earlier one was to rest.
     unsent: BTreeSet<CallId>,
-    /// Whether it was left at rest.
+    /// True if the run was left at rest.
     pub(super) rests: bool,
-    /// Whether the journal says how the run ended, or that only its report is missing.
+    /// True if the journal says how the run ended, or that only its report is missing.
     is_ended: bool,
 }
 
-/// What is told of a run that was taken up.
+/// Returns the event that tells watchers of a resume.
 pub(super) fn taken_up(run: &Run) -> AgentEvent {
     AgentEvent::Resumed { state: run.state(), attempt: run.attempt(), turn: run.turn() }
 }
 
-/// Whether a model is asked for something: nobody knows how far that came when it was cut off, and it is paid for.
+/// Returns true if the action asks a model. If interrupted, its outcome is unknown and paid for.
 pub(super) fn costs(action: &Action) -> bool {
     matches!(action, Action::CallModel { .. } | Action::Compact { .. })
 }
@@ -109,18 +109,17 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The run's name.
     pub(super) fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// The same in the place where an earlier process left it.
+    /// Continues from the point where an earlier process left the run.
     pub(super) fn go_on_from(self, folded: Folded) -> Self {
         let (lost, told) = (folded.lost(), Count::from(next_life(folded.seq)));
         self.hands.lineage.recall(folded.roster);
         let (run, since, asked, unsent) = (folded.run, folded.at, folded.asked, folded.unsent);
         let drive = Self { run, since, asked, unsent, told, lost, ..self };
-        let is_kept = drive.run.state() != StateName::Idle; // else the journal does not say that it was taken up
+        let is_kept = drive.run.state() != StateName::Idle; // else the journal has no record of the resume
         folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
         if is_kept {
             drive.emit(taken_up(&drive.run), true);
@@ -128,13 +127,13 @@ impl<'a> Drive<'a> {
         drive
     }
 
-    /// The same for a sub-agent, whose time and whose events are those of the run that it belongs to.
+    /// Makes this the drive of a sub-agent, which has the time and the event counter of its run.
     pub(super) fn beside(self, since: Moment, told: Count) -> Self {
         Self { since, told, ..self }
     }
 
     pub(super) async fn go(&mut self, beginning: Beginning) {
-        self.hands.judge_base(&self.run, &mut self.inbox); // before a gate that is run again, which waits for the base
+        self.hands.judge_base(&self.run, &mut self.inbox); // before a repeated gate run, which waits for it
         match beginning {
             Beginning::Task(_) if self.stop.token().is_cancelled() => {
                 return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
@@ -143,7 +142,7 @@ impl<'a> Drive<'a> {
             Beginning::End(reason, actions) => {
                 let lost = actions.iter().filter(|action| costs(action)).filter_map(Action::call);
                 for call in lost.filter(|call| !self.unsent.contains(call)) {
-                    self.inbox.outbox().send(Event::Interrupted { call }); // it is booked on the way out
+                    self.inbox.outbox().send(Event::Interrupted { call }); // charged while the run ends
                 }
                 self.take(Event::LimitReached { reason }).await;
             }
@@ -170,15 +169,15 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Leaves the run at rest. The journal names the calls that were not sent, so that a resume does not charge them.
+    /// Leaves the run at rest. Journals the unsent calls, so that a resume does not charge them.
     fn rest(&mut self) {
         self.rests = true;
         if let Err(error) = self.journal.rest(self.moment().0, &self.unsent) {
-            tracing::warn!(%error, "the journal does not say what was not sent: it is charged");
+            tracing::warn!(%error, "cannot record the unsent calls: a resume charges them");
         }
     }
 
-    /// Waits for the next thing to happen, and names it; nothing where the run is to rest.
+    /// Waits for the next event. Returns `None` if the run is to rest.
     async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
         let heed = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
@@ -193,7 +192,7 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// Nothing that is secret gets further than here.
+    /// Takes an event. Its secrets are hidden here, before fledge writes or shows it.
     async fn take(&mut self, event: Event) {
         self.hear(&event);
         for event in self.veil.over(event) {
@@ -209,11 +208,11 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// First written, then decided, then done.
+    /// Writes an event down, lets the machine decide, and performs the actions.
     async fn heed(&mut self, event: Event) {
         let passes = event.is_transient();
         let actions = self.decide(event);
-        let has_hooks = !self.hands.settings.hooks.is_empty(); // what is done beside them can be done again
+        let has_hooks = !self.hands.settings.hooks.is_empty(); // without hooks, the rest can be repeated
         let is_done =
             |action: &Action| action.is_irrevocable() && (has_hooks || !matches!(action, Action::RunHooks { .. }));
         if actions.iter().any(is_done) && self.broken.is_none() {
@@ -221,7 +220,7 @@ impl<'a> Drive<'a> {
         }
         let is_over = matches!(self.run.state(), StateName::Reporting | StateName::Idle);
         if let (Some(error), false) = (&self.broken, is_over) {
-            tracing::error!(%error, "the journal cannot be written: the run ends");
+            tracing::error!(%error, "cannot write the journal: the run ends");
             let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
             let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
             self.tell(told.chain(ending).collect(), false).await;
@@ -230,17 +229,17 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes an event down and lets the machine decide on it. What cannot be written has not happened: nobody is told of it, and the run
-    /// ends there.
+    /// Journals an event and lets the machine decide on it. An event that cannot be written has not
+    /// happened: watchers do not see it, and the run ends.
     fn decide(&mut self, mut event: Event) -> Vec<Action> {
-        let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
+        let at = self.moment(); // the same for journal and machine, so that a replay decides alike
         if !event.is_transient() && self.broken.is_none() {
             self.broken = self.write(at, &event).err();
         }
         if let Event::ReportSaved { call, .. } | Event::ReportFailed { call, .. } = event {
             self.broken = self.broken.take().or_else(|| self.end(at, &event).err());
             let why = self.broken.as_ref().map(|error| chain(error));
-            // Nothing is said to have ended well whose journal is not whole and safe.
+            // A run does not end well if its journal is not complete and synced.
             if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
                 event = Event::ReportFailed { call, message: why };
             }
@@ -249,11 +248,11 @@ impl<'a> Drive<'a> {
             }
         } else if self.broken.is_some() && !event.is_transient() {
             match self.run.state() {
-                StateName::Idle => {} // it begins, so that it can end
+                StateName::Idle => {} // it must begin before it can end
                 StateName::Planning | StateName::Executing | StateName::Verifying => {
                     event = Event::LimitReached { reason: Reason::IoError };
                 }
-                // The report, which comes next, says that it cannot be kept.
+                // The report, which comes next, says that the delivery cannot be recorded.
                 StateName::Reporting if matches!(event, Event::Delivered { .. }) => {}
                 StateName::Reporting => return Vec::new(),
             }
@@ -266,8 +265,8 @@ impl<'a> Drive<'a> {
         self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), told)?)
     }
 
-    /// Writes down how the run ends with this event, and makes the journal safe. A run without its report has not ended: who takes it up
-    /// tries again to write it.
+    /// Records the end of the run and syncs the journal. A run without its report has not ended: a
+    /// resume tries to write the report again.
     fn end(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
         if let Event::ReportFailed { .. } = event {
             self.is_ended = true;
@@ -285,15 +284,15 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The same for a run that ended without a report: cancelled before its start, or after a panic.
+    /// Records the end of a run without a report: cancelled before its start, or after a panic.
     pub(super) fn end_unreported(&mut self, result: Option<&TaskResult>) {
         let (false, None, Some(result)) = (self.is_ended, &self.broken, result) else { return };
         if let Err(error) = self.finish(result) {
-            tracing::error!(%error, "the end of the run cannot be written down");
+            tracing::error!(%error, "cannot record the end of the run");
         }
     }
 
-    /// Remembered is only what is safe: nothing is written after a failed sync, so it could not be taken back.
+    /// Records the outcome. Updates memory only after the sync: it could not be taken back.
     fn finish(&mut self, result: &TaskResult) -> Result<(), StoreError> {
         if self.hands.lineage.is_child() {
             return Ok(()); // only the run itself has an end in the store
@@ -318,7 +317,7 @@ impl<'a> Drive<'a> {
         actions
     }
 
-    /// Does what the machine asked for, in its order. What it tells comes first: the journal alone says which numbers that has.
+    /// Performs the actions in order. Events go first: only the journal accounts for their numbers.
     pub(super) async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
         let (told, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
@@ -326,7 +325,7 @@ impl<'a> Drive<'a> {
         for action in actions {
             let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
             match action {
-                action if wants_rest && costs(&action) => self.unsent.extend(action.call()), // the loop ends first
+                action if wants_rest && costs(&action) => self.unsent.extend(action.call()), // the loop ends before it is sent
                 action => self.act(action).await,
             }
         }
@@ -342,7 +341,7 @@ impl<'a> Drive<'a> {
                 late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
                 for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
-                    let told = self.decide(event); // in Reporting a late answer is booked and shown, and begins nothing
+                    let told = self.decide(event); // in Reporting, a late answer is only charged and shown
                     self.emit_all(told, !passes && self.broken.is_none());
                 }
             }
@@ -351,7 +350,7 @@ impl<'a> Drive<'a> {
                 self.inbox.outbox().send(Event::ReportFailed { call, message });
             }
             Action::Deliver { call, .. } if self.broken.is_some() => {
-                let why = "the journal cannot be written".to_owned();
+                let why = "cannot write the journal".to_owned();
                 self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
             }
             Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
@@ -368,7 +367,7 @@ impl<'a> Drive<'a> {
     }
 
     fn emit(&self, event: AgentEvent, is_kept: bool) {
-        // Counted also when nobody watches: whoever takes the run up counts on.
+        // Count without watchers, too: a resume continues these numbers.
         self.told.next(is_kept, |seq| {
             if self.bus.is_watched() {
                 let of = self.hands.lineage.path();
@@ -377,11 +376,11 @@ impl<'a> Drive<'a> {
         });
     }
 
-    /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
+    /// Stops the agent's tools, so that no process of it is alive, and keeps its final files.
     pub(super) async fn leave(&mut self) {
         self.hands.close().await;
         self.hands.forget_installations().await;
-        // Nothing is left to be put back but where no report could be written, or where somebody was alive who should not have been.
+        // Needed only without a report, or if a process was alive that should not have been.
         for note in self.hands.put_back_configuration().await {
             self.emit(AgentEvent::Warning(note), false);
         }

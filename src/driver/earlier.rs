@@ -1,4 +1,4 @@
-//! The conversation of a run that is over, as the beginning of another one.
+//! The conversation of an ended run as the beginning of another run.
 
 use super::record::Terms;
 use super::resume::{ResumeFault, folded, terms};
@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::store::{RunRow, RunState, Store};
 use serde::{Deserialize, Serialize};
 
-/// What a run goes on from.
+/// The conversation that a run continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
     /// The run that had the conversation.
@@ -17,10 +17,10 @@ pub struct Earlier {
     pub messages: Vec<Message>,
 }
 
-/// The conversation of a run that is over, and what that run was begun with.
+/// Returns the conversation of an ended run, with its row and its terms.
 ///
 /// # Errors
-/// When there is no such run, it is not over, or it cannot be read.
+/// [`ResumeFault`] if the run does not exist, has not ended, or cannot be read.
 pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, Terms, Earlier), ResumeFault> {
     let (row, terms) = terms(store, run)?;
     if !matches!(row.state, RunState::Ended(_)) {
@@ -30,13 +30,14 @@ pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, Terms, Earlier), R
     Ok((row, terms, Earlier { run: run.clone(), messages: answered(&folded.run) }))
 }
 
-/// The conversation, whose last tool uses may have no result: a run can end while they are under way.
+/// Returns the conversation with a result for each tool use. A run can end while its last calls are
+/// under way.
 fn answered(run: &Run) -> Vec<Message> {
     let mut messages = run.conversation().to_vec();
     let unanswered = |block: &Block| match block {
         Block::ToolUse(call) => Some(Block::ToolResult(ToolResult::text(
             &call.id,
-            "the run ended before this call did; whether it had an effect is unknown",
+            "the run ended before this call finished; whether the call had an effect is unknown",
             true,
         ))),
         Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
@@ -51,7 +52,8 @@ fn answered(run: &Run) -> Vec<Message> {
     messages
 }
 
-/// The conversation with something more for the model: in the newest message when that is a user's, else in one of its own.
+/// Adds text for the model to the conversation: to the newest message if that is a user's, else as
+/// a new message.
 pub(super) fn and_then(earlier: &Earlier, text: String) -> Vec<Message> {
     let mut messages = earlier.messages.clone();
     match messages.last_mut() {

@@ -1,4 +1,4 @@
-//! The wall around the agent of a run: which one stands, what it lets through, and what people are told of it.
+//! The sandbox around the agent of a run: its kind, its rules, and the notes about it.
 
 use super::Settings;
 use super::briefing::PlanFault;
@@ -13,17 +13,18 @@ use crate::verdict::Reason;
 use crate::workspace::pattern::Patterns;
 use std::path::PathBuf;
 
-/// The wall that was asked for.
+/// Builds the sandbox that the settings ask for.
 ///
 /// # Errors
-/// With what mends it, when there is none.
+/// [`PlanFault`] with a way to fix it, if the sandbox is not available.
 pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
     let path = process::outside(variable(settings, "PATH"), &settings.workspace);
     let raised = Wall::raise(settings.wall, settings.helper.as_deref(), &path).await;
     raised.map_err(|fault| PlanFault::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
 }
 
-/// What tools reach: the workspace without what git keeps, its dependencies, and the folder for their results.
+/// Returns the rules for tools. They reach the workspace without git's own files, its dependencies,
+/// and the folder for their results.
 pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies: &Dependencies) -> Holes {
     let mut holes = Holes::of_workspace(&settings.workspace);
     holes.read_only.extend(configuration(settings, task));
@@ -38,25 +39,26 @@ pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies
     holes
 }
 
-/// The files that configure later runs, as far as they are there and the task does not open them.
+/// Returns the files that configure later runs, if they exist and the task does not open them.
 fn configuration<'s>(settings: &'s Settings, task: &Task) -> impl Iterator<Item = PathBuf> + 's {
-    let open = Patterns::trees(task.allow_edit.iter().map(String::as_str)).ok(); // whoever freezes the gate refuses a wrong one
+    let open = Patterns::trees(task.allow_edit.iter().map(String::as_str)).ok(); // freezing the gate refuses an invalid glob
     let is_closed = move |name: &&str| open.as_ref().is_some_and(|open| !open.fit(name));
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
     let paths = CONFIGURATION.iter().copied().filter(is_closed).map(|name| settings.workspace.join(name));
     paths.filter(is_file)
 }
 
-/// What no agent sees, and no lane that it knows: what fledge keeps, and the lanes that only the gate knows.
+/// Returns what neither the agent nor a lane that it knows can see: fledge's state and the hold-out
+/// lanes.
 pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
     let holdout = settings.holdout.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
     [settings.state_dir.clone()].into_iter().chain(holdout).collect()
 }
 
-/// Insists that the lanes that only the gate knows are where they are said to be: what is not found cannot be hidden.
+/// Checks that the hold-out folder exists: a missing folder cannot be hidden.
 ///
 /// # Errors
-/// When they are not there.
+/// [`PlanFault`] if it is missing or is not a folder.
 pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
     let Some(folder) = &settings.holdout else { return Ok(()) };
     let fault = |why: &dyn std::fmt::Display| {
@@ -65,15 +67,15 @@ pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
     };
     match folder.canonicalize() {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => fault(&"it is no folder"),
+        Ok(_) => fault(&"not a folder"),
         Err(error) => fault(&error),
     }
 }
 
-/// Insists that tools can write in the workspace.
+/// Checks that tools in the sandbox can write in the workspace.
 ///
 /// # Errors
-/// When they could not.
+/// [`PlanFault`] with a way to fix it, if they cannot.
 pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), PlanFault> {
     let is_asked = wall.kind() != WallKind::Off;
     match process::unwritable(&settings.workspace).filter(|_| is_asked) {
@@ -82,21 +84,21 @@ pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), P
     }
 }
 
-/// Writes down which wall stands.
+/// Adds the kind of the sandbox to the plan, with a note if the sandbox is weak.
 pub(super) fn note(settings: &Settings, kind: WallKind, plan: &mut Plan) {
     plan.sandbox = Some(kind);
     plan.network = settings.network && kind != WallKind::Off;
     match kind {
         WallKind::Bubblewrap | WallKind::Off => {}
         WallKind::Landlock => plan.notes.push(
-            "the sandbox is landlock, which is weaker: `.git` can be written, and modes and times of your files elsewhere can be \
-             changed; bubblewrap would be better"
+            "the sandbox is landlock, which is weaker: programs can write `.git`, and change modes and times of \
+             your files elsewhere; bubblewrap is stronger"
                 .to_owned(),
         ),
     }
 }
 
-/// The value of a variable of what runs start.
+/// Returns a variable from the environment of programs that runs start. Empty if it is not set.
 pub(super) fn variable<'s>(settings: &'s Settings, name: &str) -> &'s str {
     settings.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
 }

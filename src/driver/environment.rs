@@ -1,6 +1,6 @@
-//! What a model may know of the environment of its tools when it asks in prose: a few variables that never hold a secret.
+//! The environment variables that a model may see when it asks in prose. They never hold a secret.
 
-/// The variables that may be told.
+/// The variables that may be shown.
 const TOLD: [&str; 16] = [
     "CI",
     "HOME",
@@ -20,19 +20,19 @@ const TOLD: [&str; 16] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The answer to a question after a variable, or after those that are set. `env` is what tools have: behind a wall, home and temporary folder
-/// are others.
+/// Answers a question about one variable, or about all that are set. `env` is the environment of
+/// tools: a sandbox has another home and temporary folder.
 pub(super) fn told(env: &[(String, String)], name: Option<&str>) -> String {
     let value = |name: &str| env.iter().find(|(other, _)| other == name).map(|(_, value)| value);
     let line = |name: &&str| value(name).map(|value| format!("{name}={value}"));
     match name {
         Some(name) if !TOLD.contains(&name) => {
-            format!("`{name}` is not told here. Those that are: {}", TOLD.join(", "))
+            format!("`{name}` is not shown here. Variables that are shown: {}", TOLD.join(", "))
         }
         Some(name) => line(&name).unwrap_or_else(|| format!("{name} is not set")),
         None => {
             let set: Vec<String> = TOLD.iter().filter_map(line).collect();
-            format!("Set, as far as they are told here:\n{}", set.join("\n"))
+            format!("Variables that are set, among those shown here:\n{}", set.join("\n"))
         }
     }
 }
@@ -47,9 +47,9 @@ mod tests {
             [("PATH", "/bin"), ("API_KEY", "sk-1"), ("TZ", "UTC")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(told(&env, Some("PATH")), "PATH=/bin");
         assert_eq!(told(&env, Some("HOME")), "HOME is not set");
-        assert_eq!(told(&env, None), "Set, as far as they are told here:\nPATH=/bin\nTZ=UTC");
+        assert_eq!(told(&env, None), "Variables that are set, among those shown here:\nPATH=/bin\nTZ=UTC");
         for hidden in ["API_KEY", "NO_SUCH_KEY"] {
-            assert!(told(&env, Some(hidden)).starts_with(&format!("`{hidden}` is not told here.")), "{hidden}");
+            assert!(told(&env, Some(hidden)).starts_with(&format!("`{hidden}` is not shown here.")), "{hidden}");
         }
     }
 }

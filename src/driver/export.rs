@@ -1,4 +1,4 @@
-//! A run's journal as JSON lines that can be read back and verified.
+//! The journal of a run as JSON lines that can be read back and verified.
 
 use super::resume::ResumeFault;
 use crate::report::runs::{RUNS_SCHEMA_VERSION, row as row_as_json};
@@ -7,10 +7,11 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 
-/// Gives the journal of a run line by line: the head of the run first, then each record, with the link of the chain behind it.
+/// Passes the journal of a run to `put` line by line: first the head of the run, then each record
+/// with its hash in the chain.
 ///
 /// # Errors
-/// When it cannot be read; and the first one that `put` has, which ends it.
+/// If the journal cannot be read, or the first error of `put`, which ends the export.
 pub fn export<E: From<ResumeFault>>(
     store: &Store,
     row: &RunRow,
@@ -19,9 +20,9 @@ pub fn export<E: From<ResumeFault>>(
     let fault = |error: StoreError| E::from(ResumeFault::from(error));
     let mut events = store.events(&row.head.id, 0).map_err(fault)?;
     let task = store.task(&row.head.id).map_err(fault)?;
-    // By hand, so that head and task stand there as they were digested: a map would sort them.
+    // Format by hand, to keep head and task as they were digested: a map would sort their keys.
     let text = |value: Result<String, serde_json::Error>| {
-        value.map_err(|error| fault(StoreError::new("write down", Path::new("the head"), io::Error::from(error))))
+        value.map_err(|error| fault(StoreError::new("serialize", Path::new("the head"), io::Error::from(error))))
     };
     let (head, task) = (text(serde_json::to_string(&row.head))?, text(serde_json::to_string(&task))?);
     let end = &row_as_json(row, row.head.id.as_str())["outcome"];

@@ -1,4 +1,5 @@
-//! Why `run_task` gives an error. Every one of a run that began carries the whole result: nothing that was done is lost.
+//! Errors of `run_task`. An error of a run that began carries the whole result, so that no work is
+//! lost.
 
 use super::resume::ResumeFault;
 use crate::run::TaskResult;
@@ -16,7 +17,8 @@ pub enum RunError {
     /// The task, a lane or the configuration is wrong, or the run could not be planned.
     #[error("{}", .0.message)]
     BadInput(Box<TaskResult>),
-    /// The provider failed for good, the model refused, said nothing, or broke the protocol.
+    /// The provider failed for good, or the model refused, gave an empty answer, or broke the
+    /// protocol.
     #[error("the model failed: {}", .0.message)]
     Model(Box<TaskResult>),
     /// A limit was reached, or a loop was found.
@@ -28,41 +30,41 @@ pub enum RunError {
     /// The work is verified, but could not be committed.
     #[error("{}", .0.message)]
     NotDelivered(Box<TaskResult>),
-    /// The run was taken up to be ended: what was kept of its frozen gate is gone.
+    /// The resumed run was ended, because what was kept of its frozen gate is gone.
     #[error("the frozen gate of run {} is gone: {why}", .result.run)]
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
     GateLost { result: Box<TaskResult>, why: String },
     /// The gate was tampered with.
     #[error("tampered with: {}", .0.message)]
     Tampered(Box<TaskResult>),
-    /// Blocked for now; can be taken up again.
+    /// The run is blocked for now and can be resumed.
     #[error("blocked: {}", .0.message)]
     Blocked(Box<TaskResult>),
-    /// fledge could not write its own state, or failed itself.
+    /// fledge could not write its own state, or failed internally.
     #[error("{}", .0.message)]
     Own(Box<TaskResult>),
-    /// The run never began: its state would be kept where the agent can write.
+    /// The run never began: its state would be where the agent can write.
     #[error("the state folder `{}` is inside the workspace", .0.display())]
     StateInside(PathBuf),
-    /// The run never began: what it is to write has no place that an agent could not lead elsewhere.
+    /// The run never began: an agent could redirect the path of one of its output files.
     #[error(transparent)]
     NoOutlet(OutletFault),
-    /// The run never began: its folder or journal could not be made.
-    #[error("cannot keep the state of a run")]
+    /// The run never began: its folder or journal could not be created.
+    #[error("cannot store the state of a run")]
     NotBegun(#[source] StoreError),
-    /// The run was not taken up again.
+    /// The run was not resumed.
     #[error(transparent)]
     NotResumed(#[from] ResumeFault),
-    /// It rests: nothing of it is under way, it is not over, and a resume goes on with it.
-    #[error("the run rests; a resume goes on with it")]
+    /// The run rests: nothing of it is under way, it has not ended, and a resume continues it.
+    #[error("the run is suspended; a resume continues it")]
     Rests,
-    /// The driver failed so that not even a result is left.
+    /// The driver failed without leaving a result.
     #[error("the run ended without a result")]
     NeverEnded,
 }
 
 impl RunError {
-    /// The answer of `run_task` for a result: by the table of reasons.
+    /// Returns the answer of `run_task` for a result, by its reason.
     pub(super) fn judge(result: TaskResult) -> Result<TaskResult, Self> {
         let result = Box::new(result);
         Err(match result.reason {
@@ -85,17 +87,17 @@ impl RunError {
         })
     }
 
-    /// What was done, if the run began.
+    /// Returns the result, if the run began.
     pub fn result(&self) -> Option<&TaskResult> {
         self.carried().ok()
     }
 
-    /// The reason, as the table of exit codes has it.
+    /// Returns the reason, which determines the exit code.
     pub fn reason(&self) -> Reason {
         self.carried().map_or_else(|reason| reason, |result| result.reason)
     }
 
-    /// The result, or for a run that has none the reason.
+    /// Returns the result or, for a run without one, the reason.
     fn carried(&self) -> Result<&TaskResult, Reason> {
         match self {
             Self::VerificationFailed(result)

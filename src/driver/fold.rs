@@ -1,5 +1,5 @@
-//! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
-//! asks for something else than that of then.
+//! Folds a journal into its run: its progress, its unanswered actions, and where today's machine
+//! asks for other actions than the machine that wrote the journal.
 
 use super::bus::next_life;
 use super::drive::{costs, taken_up};
@@ -16,62 +16,63 @@ use crate::store::Record;
 use crate::verdict::{Reason, StopCause};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run as its journal tells it, up to the newest record.
+/// A run as its journal describes it, up to the newest record.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) run: Run,
-    /// The smallest number that the first piece can have of the answer or the gate that is under way.
+    /// The smallest number that the first piece of the current answer or gate run can have.
     pieces_from: u64,
     /// The moment of the newest record.
     pub(super) at: Moment,
-    /// What the machine asked for after the newest event.
+    /// A digest of the actions after the newest event.
     pub(super) asked: Option<Asked>,
-    /// The digest of what was kept of the gate, once planning was over.
+    /// The digest of the kept gate, once planning is over.
     pub(super) gate_file: Option<String>,
-    /// The wall that stood around the agent, where that was written down.
+    /// The kind of the agent's sandbox, if it was recorded.
     pub(super) sandbox: Option<WallKind>,
-    /// What file tools did, in order.
+    /// The changes by file tools, in order.
     pub(super) changes: Vec<FileChange>,
-    /// What a watcher should hear who comes late: how it began, and how it ended.
+    /// The events for a watcher that joins late: the start of the run, and its end.
     pub(super) told: Vec<AgentEvent>,
-    /// How many events watchers were told, up to those of the newest record.
+    /// The number of events sent to watchers, up to those of the newest record.
     pub(super) seq: u64,
-    /// The first place where the machine asks for something else.
+    /// The first place where the machine asks for other actions.
     pub(super) difference: Option<Difference>,
-    /// Its sub-agents, in the order in which they were asked for.
+    /// Its sub-agents, in the order in which the machine asked for them.
     pub(super) roster: Roster,
-    /// Those of them that began, by their numbers.
+    /// The sub-agents that began, by number.
     children: BTreeMap<u64, Folded>,
-    /// Asked for and not answered.
+    /// The actions without an answer.
     open: BTreeMap<CallId, Action>,
-    /// Those of them that are known not to have been sent: they have cost nothing.
+    /// The calls that are known not to have been sent. They cost nothing.
     pub(super) unsent: BTreeSet<CallId>,
-    /// The run before its report could not be written, as long as that is the newest there is.
+    /// The run before its report failed, as long as that is the newest event.
     unreported: Option<Box<Before>>,
-    /// The run before its gate passed, as long as no report tells of that.
+    /// The run before its gate passed, as long as no report says so.
     unproven: Option<Box<Before>>,
     /// The run before its delivery failed.
     undelivered: Option<Box<Before>>,
-    /// The run before the newest answer of a model that was none, as long as nothing came after it but the end.
+    /// The run before the newest failure of a model, as long as only the end of the run came after
+    /// it.
     refused: Option<Box<Before>>,
     /// The run before it was ended from outside.
     stopped: Option<Box<Before>>,
     newest: (u64, String),
 }
 
-/// What was told of a run, as its journal has it.
+/// An event that was sent to watchers, as the journal has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Said {
-    /// Its number among all that was told.
+    /// The number of the event.
     pub(super) seq: u64,
-    /// The smallest number that the first piece can have had, if the event stands for pieces.
+    /// The smallest number that the first piece can have had, if the event replaces pieces.
     pub(super) from: Option<u64>,
-    /// The path of the sub-agent that it is of.
+    /// The path of the sub-agent that the event belongs to.
     pub(super) of: Option<String>,
     pub(super) event: AgentEvent,
 }
 
-/// A run before something that a resume takes back, and what was asked for and not answered.
+/// A run before an event that a resume takes back, with its unanswered actions.
 #[derive(Debug)]
 struct Before {
     run: Run,
@@ -80,7 +81,7 @@ struct Before {
 }
 
 impl Folded {
-    /// Takes the next record, and says what was told of it.
+    /// Folds the next record. Returns the events that were sent for it.
     pub(super) fn take(&mut self, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
         self.at = self.at.max(Moment(record.at_ms));
         if let (Some(path), kind) = whose(&record.kind) {
@@ -91,12 +92,12 @@ impl Folded {
             return Ok(Vec::new());
         }
         if record.kind == RESUMED {
-            self.unsent.clear(); // the process that took the run up has sent them
+            self.unsent.clear(); // the resuming process has sent them
             let again = Again::said(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
             self.seq = next_life(self.seq);
-            // Whoever takes it up tells this again, and where the run is.
+            // The resuming process sends these events again, and the state of the run.
             let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
             let said = told.into_iter().map(|event| self.say(event)).collect();
             self.begin_pieces(self.seq + 1);
@@ -117,12 +118,14 @@ impl Folded {
         let begins = actions.iter().any(|action| matches!(action, Action::CallModel { .. } | Action::RunGate { .. }));
         for action in actions {
             match (action.call(), action) {
-                // The tree that passed is kept, and it is that which is delivered, whatever has become of the workspace.
+                // The tree that passed is kept and delivered, even if the workspace has changed
+                // since.
                 (Some(call), action @ Action::Deliver { .. }) => {
                     self.unproven = None;
                     self.open.insert(call, action);
                 }
-                // Nothing is begun again that was to be stopped; what it cost is still to be booked.
+                // Stopped actions are not repeated. Model calls stay, because their cost is still
+                // to be charged.
                 (_, Action::AbortInFlight) => self.open.retain(|_, action| costs(action)),
                 (Some(call), action @ Action::RunChild { .. }) => {
                     self.roster.number(call);
@@ -144,7 +147,7 @@ impl Folded {
         Ok(said)
     }
 
-    /// Notes that pieces of the run and its sub-agents have at least this number from now on.
+    /// Sets the smallest number for the next pieces of the run and its sub-agents.
     fn begin_pieces(&mut self, number: u64) {
         self.pieces_from = number;
         self.children.values_mut().for_each(|child| child.begin_pieces(number));
@@ -155,7 +158,8 @@ impl Folded {
         Said { seq: self.seq, from: None, of: None, event }
     }
 
-    /// Says whole what was told in pieces up to number `told`, with the last numbers of the pieces.
+    /// Returns whole events for the pieces sent up to number `told`. They get the last numbers of
+    /// the pieces.
     fn say_whole(&mut self, event: &Event, told: u64) -> Vec<Said> {
         let (whole, first) = (whole(self.run.state(), event), self.pieces_from.clamp(1, self.seq + 1));
         self.seq = told.max(self.seq + whole.len() as u64);
@@ -163,7 +167,7 @@ impl Folded {
         whole.into_iter().zip(numbers).map(|(event, seq)| Said { seq, from: Some(first), of: None, event }).collect()
     }
 
-    /// Takes a record of a sub-agent, which is folded by itself.
+    /// Folds a record of a sub-agent into the fold of that sub-agent.
     fn take_of(&mut self, path: &str, kind: &str, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
         let (number, rest) = first(path);
         let kind = rest.map_or_else(|| kind.to_owned(), |rest| kind_of(rest, kind));
@@ -180,14 +184,15 @@ impl Folded {
         Ok(said)
     }
 
-    /// The bills of sub-agents that were under way and cannot be gone on with: those that had begun.
+    /// Returns the bills of the sub-agents under way that had begun and so cannot continue.
     pub(super) fn lost(&self) -> BTreeMap<CallId, Bill> {
         let mut bills = self.bills();
         bills.retain(|call, _| self.child(*call).is_some());
         bills
     }
 
-    /// The same, with those that had not begun and cost nothing.
+    /// Returns the bills of all sub-agents under way and of unsent calls. Those that had not begun
+    /// cost nothing.
     fn bills(&self) -> BTreeMap<CallId, Bill> {
         let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
         let bill = |child: &Self| child.run.last_bill(&child.bills());
@@ -195,7 +200,8 @@ impl Folded {
         bills.chain(self.unsent.iter().map(|call| (*call, Bill::default()))).collect()
     }
 
-    /// What it has cost, with what nobody knows the end of, in millionths of a US dollar.
+    /// Returns the cost of the run in millionths of a US dollar, including calls whose outcome is
+    /// unknown.
     pub(super) fn cost(&self) -> u64 {
         self.run.last_bill(&self.bills()).usage.cost_micros.unwrap_or(0)
     }
@@ -217,7 +223,7 @@ impl Folded {
         }
     }
 
-    /// Keeps the run as it is before what a resume may take back.
+    /// Keeps a copy of the run before an event that a resume may take back.
     fn keep(&mut self, event: &Event) {
         self.unreported = None;
         if self.run.state() == StateName::Executing {
@@ -243,7 +249,8 @@ impl Folded {
         }
     }
 
-    /// Notes a call that the end of the run stopped before it was sent: a resume does not charge it.
+    /// Notes a call that the end of the run stopped before it was sent, so that a resume does not
+    /// charge it.
     fn note_unsent(&mut self, call: CallId, error: &ModelError) {
         if self.run.state() == StateName::Reporting && error.spent.is_none() {
             self.unsent.insert(call);
@@ -259,9 +266,13 @@ impl Folded {
         Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open })
     }
 
-    /// Takes back that its report could not be written: a run that is resumed tries again. Where that is wanted also that its gate passed
-    /// and no report tells of that, as nobody knows what has become of the tree since, that its delivery failed, that it was blocked
-    /// by a model which did not want to be asked, and that it was ended from outside: then it stands where a killed one would. Says what was.
+    /// Takes back a failed report, so that a resume writes it again. If `wanted`, also takes back:
+    /// - a passed gate that no report mentions, because the tree may have changed since;
+    /// - a failed delivery;
+    /// - the end as blocked, because a model asked for too long a pause;
+    /// - the end from outside, so that the run continues like a killed one.
+    ///
+    /// Returns what it took back.
     pub(super) fn go_back(&mut self, wanted: Again) -> Again {
         let ended_as = |reason| self.run.result().is_some_and(|result| result.reason == reason);
         let (is_blocked, is_cancelled) = (ended_as(Reason::Blocked), ended_as(Reason::Cancelled));
@@ -287,13 +298,14 @@ impl Folded {
     fn return_to(&mut self, before: Before) {
         let Before { run, asked, open } = before;
         if self.run.state() == StateName::Idle {
-            self.told.pop(); // that it had ended
+            self.told.pop(); // the event of its end
         }
         (self.run, self.asked) = (run, asked);
         self.open.extend(open);
     }
 
-    /// What the run waits for, in the order in which it was asked for.
+    /// Returns the actions that the run waits for, in the order in which the machine asked for
+    /// them.
     pub(super) fn open(&self) -> Vec<Action> {
         let awaited = self.run.awaited();
         self.open.iter().filter(|(call, _)| awaited.contains(call)).map(|(_, action)| action.clone()).collect()

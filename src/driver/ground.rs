@@ -1,5 +1,5 @@
-//! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
-//! run is taken up.
+//! The ground of a run: the sandbox around its programs, and the trees of its workspace. Built in
+//! Planning, and again on a resume.
 
 use super::briefing::{PlanFault, StartingPoint};
 use super::{Settings, enclosure, project_of};
@@ -20,43 +20,45 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
-/// What a run stands on.
+/// The sandbox, the trees and the dependencies of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Ground {
     pub(super) wall: Wall,
     pub(super) trees: Trees,
-    /// The user's checkout, which is the workspace of a run in place.
+    /// The user's checkout. For a run in place, it is the workspace.
     pub(super) origin: PathBuf,
     pub(super) dependencies: Dependencies,
 }
 
-/// The installed dependencies as the agent and all that runs beside it see them.
+/// The installed dependencies as the agent and the programs beside it see them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dependencies {
-    /// Layers over them, which keep what is written from the folders themselves.
+    /// Layers over the folders of dependencies. They take what is written, so that the folders do
+    /// not change.
     pub(super) view: Option<View>,
-    /// Folders that virtual environments lead to.
+    /// Folders that virtual environments point to.
     pub(super) interpreters: Vec<PathBuf>,
     /// Layers over the caches of tools in the user's home.
     pub(super) caches: Vec<Mount>,
-    /// Folders of the workspace with a layer over them.
+    /// Folders of the workspace that have a layer.
     layered: Vec<String>,
-    /// Whether rooms have layers and pins.
+    /// True if rooms have layers and pins.
     has_layers: bool,
 }
 
-/// The folder of a run with the layers of its agent.
+/// The folder in a run's folder for the layers of its agent.
 const VIEWS: &str = "views";
-/// The folder of a run with copies of ignored files.
+/// The folder in a run's folder for copies of ignored files.
 pub(super) const IGNORED: &str = "ignored";
 
-/// The name of the folder with the states of a project, in that of the project.
+/// The name of the folder for trees in the folder of a project.
 pub const TREES: &str = "trees.git";
 
-/// The states of a workspace, which are kept with its project's. `path` is the search path in which git is.
+/// Opens the trees of a workspace, which are kept with its project. `path` is the search path for
+/// git.
 ///
 /// # Errors
-/// [`TreesFault`] when there is no git that can be used, or no place for them.
+/// [`TreesFault`] if git is missing or unusable, or the trees cannot be stored.
 pub async fn trees(
     state_dir: &Path,
     workspace: &Path,
@@ -66,16 +68,16 @@ pub async fn trees(
     Trees::open(&project_dir(state_dir, &project_of(state_dir, workspace)).join(TREES), workspace, path, stop).await
 }
 
-/// Those of the workspace that a run has, which are kept with its project's.
+/// Opens the trees of a run's workspace, which are kept with its project.
 pub(super) async fn trees_of(settings: &Settings, stop: &CancellationToken) -> Result<Trees, TreesFault> {
     let git_dir = project_dir(&settings.state_dir, settings.project()).join(TREES);
     Trees::open(&git_dir, &settings.workspace, enclosure::variable(settings, "PATH"), stop).await
 }
 
-/// Keeps no tree of a run that the store does not know any more: it was removed.
+/// Deletes the kept trees of runs that the store no longer knows.
 ///
 /// # Errors
-/// [`TreesFault`]; and when the store cannot be asked.
+/// [`ForgetFault`] if git or the store fails.
 pub async fn forget_trees(
     trees: &Trees,
     is_known: impl Fn(&RunId) -> Result<bool, StoreError>,
@@ -93,21 +95,21 @@ pub async fn forget_trees(
     Ok(())
 }
 
-/// Why trees of runs that are gone are still kept.
+/// The reason that trees of removed runs are still kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetFault {
-    /// Git could not be asked.
+    /// Git failed.
     #[error(transparent)]
     Trees(#[from] TreesFault),
-    /// It cannot be told which runs there are.
+    /// The store cannot say which runs exist.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Whether a run is one of a project's.
+/// Returns true if the store of a project has the run.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// [`StoreError`] if the store cannot be read.
 pub fn is_known(store: &Store, run: &RunId) -> Result<bool, StoreError> {
     match store.run(run) {
         Err(StoreError::Unknown { .. }) => Ok(false),
@@ -115,16 +117,16 @@ pub fn is_known(store: &Store, run: &RunId) -> Result<bool, StoreError> {
     }
 }
 
-/// The name by which a tree of a run is kept.
+/// Returns the name under which a tree of a run is kept: `RUN/WHAT`.
 pub fn kept_as(run: &RunId, what: &str) -> String {
     format!("{run}/{what}")
 }
 
 impl Ground {
-    /// Raises the wall and opens the trees.
+    /// Builds the sandbox and opens the trees.
     ///
     /// # Errors
-    /// When there is no wall where one is wanted, or no git.
+    /// [`PlanFault`] if the wanted sandbox or git is not available.
     pub(super) async fn make(
         settings: &Settings,
         worktree: Option<&Worktree>,
@@ -138,11 +140,14 @@ impl Ground {
         Ok(Self { wall, trees, origin, dependencies: Dependencies::default() })
     }
 
-    /// Lays layers over the dependencies that are installed, so that neither the agent nor a room changes them. Where that cannot be done,
-    /// a new run copies them for its rooms, and the agent works on the folders themselves. Returns a note on that.
+    /// Puts layers over the installed dependencies, so that neither the agent nor a room changes
+    /// them.
+    ///
+    /// If layers are not possible, a new run copies the dependencies for its rooms, and the agent
+    /// works on the folders themselves. Returns a note on that.
     ///
     /// # Errors
-    /// The reason, where an earlier part of the run had layers and now there can be none, or no copy can be made.
+    /// The reason, if layers of an earlier part of the run are lost, or if copying fails.
     pub(super) async fn lay(
         &mut self,
         gate: &Gate,
@@ -178,7 +183,7 @@ impl Ground {
                     self.dependencies.has_layers = true;
                     return Ok(None);
                 }
-                Err(fault) if !is_new => return Err(format!("its layers over dependencies are gone: {fault}")),
+                Err(fault) if !is_new => return Err(format!("the layers over its dependencies are gone: {fault}")),
                 Err(fault) => why = fault,
             }
             clear(&views).map_err(|error| format!("{}: {error}", views.display()))?;
@@ -188,12 +193,13 @@ impl Ground {
         }
         installed.copy(&self.origin, &run.path().join(IGNORED), &settings.env, stop).await?;
         Ok(Some(format!(
-            "the agent works on your {} and can change them ({why}); the checks have copies from before",
+            "the agent works directly on your {} and can change them ({why}); \
+             the checks use copies from before the run",
             listed(installed.folders.iter().map(String::as_str))
         )))
     }
 
-    /// Lets go of the trees of runs that were removed, as far as that can be done.
+    /// Deletes the trees of removed runs. Only logs a failure.
     pub(super) async fn forget_gone(&self, settings: &Settings, stop: &CancellationToken) {
         let known = |run: &RunId| {
             let store = Store::existing(&settings.state_dir, settings.project())?;
@@ -202,11 +208,12 @@ impl Ground {
         if let Err(fault) = forget_trees(&self.trees, known, stop).await
             && !stop.is_cancelled()
         {
-            tracing::warn!(why = %chain(&fault), "trees of runs that are gone are still kept");
+            tracing::warn!(why = %chain(&fault), "cannot remove the trees of deleted runs");
         }
     }
 
-    /// Takes the base before the agent starts, with what the user ignores now.
+    /// Takes the base before the agent starts. From then on, the files that the user's git ignores
+    /// are fixed.
     pub(super) async fn base(
         &self,
         settings: &Settings,
@@ -224,7 +231,8 @@ impl Ground {
         take.await.map_err(no_trees)
     }
 
-    /// Keeps what the agent has left: the tree that was judged, else the workspace as it stands. Returns the tree.
+    /// Keeps the agent's final files: the tree that was judged, else the current workspace. Returns
+    /// the tree.
     pub(super) async fn keep_candidate(
         &self,
         run: &RunId,
@@ -239,7 +247,8 @@ impl Ground {
         Ok(tree)
     }
 
-    /// What changed in the workspace since a moment and is in no tree. Behind layers the agent cannot change what is installed.
+    /// Finds changes of the workspace since a moment that are in no tree. Skips folders with
+    /// layers, which the agent cannot change.
     pub(super) async fn outside(
         &self,
         since: SystemTime,
@@ -249,7 +258,7 @@ impl Ground {
         self.trees.outside(since, written, &self.dependencies.layered, stop).await
     }
 
-    /// Where and how the gate judges a run whose agent is offered these tools.
+    /// Returns where and how the gate judges a run whose agent has these tools.
     pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> Site {
         Site {
             root: settings.workspace.clone(),
@@ -276,7 +285,7 @@ impl Ground {
     }
 }
 
-/// When the base of a task is judged.
+/// Returns when the gate judges the base of a task.
 pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
     task.baseline.unwrap_or(settings.baseline)
 }

@@ -1,12 +1,13 @@
-//! The input of a hook: a JSON object on standard input that describes the turn, and a short form of it in variables.
+//! The input of a hook: a JSON object on standard input that describes the turn, and a short form
+//! of it in variables.
 
 use crate::id::{RunId, TreeId};
 use crate::run::DoneTool;
 use serde::Serialize;
 
-/// The version of the form of what hooks read.
+/// The version of the input format.
 const HOOK_SCHEMA_VERSION: u32 = 1;
-/// Bytes of the paths in a variable: a program cannot be started with far longer ones.
+/// Bytes of the paths in one variable. A program cannot be started with far longer variables.
 const IN_A_VARIABLE: usize = 32 * 1024;
 
 /// The turn that a hook follows.
@@ -16,14 +17,15 @@ pub(super) struct HookInput {
     run: RunId,
     /// The number of the model's turn, from 1.
     turn: u64,
-    /// The calls of the turn that were run, in their order.
+    /// The calls of the turn that ran, in order.
     tools: Vec<DoneTool>,
-    /// The paths in which the two trees differ, sorted; where one of them is not known, those that the calls say.
+    /// The paths that differ between the two trees, sorted. If a tree is unknown, the paths that
+    /// the calls report.
     changed: Vec<String>,
     tree: Trees,
 }
 
-/// The files before the turn and after its last call, as trees of git; `None` where that is not known.
+/// The git trees of the files before the turn and after its last call. `None` if unknown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Trees {
     pub(super) before: Option<TreeId>,
@@ -31,7 +33,7 @@ pub(super) struct Trees {
 }
 
 impl HookInput {
-    /// Makes the input. `changed` has the paths that differ between the trees, if both are known.
+    /// Creates the input. `changed` has the paths that differ between the trees, if both are known.
     pub(super) fn new(run: RunId, turn: u64, tools: Vec<DoneTool>, changed: Option<Vec<String>>, tree: Trees) -> Self {
         let mut changed =
             changed.unwrap_or_else(|| tools.iter().flat_map(|tool| tool.changed.iter().cloned()).collect());
@@ -40,14 +42,14 @@ impl HookInput {
         Self { schema_version: HOOK_SCHEMA_VERSION, run, turn, tools, changed, tree }
     }
 
-    /// The JSON object, with a line end behind it.
+    /// Returns the JSON object, followed by a newline.
     pub(super) fn to_json(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.push(b'\n');
         text
     }
 
-    /// The variables, by name. Paths are one a line, and no more of them than fit.
+    /// Returns the variables by name. Paths are one per line, as many as fit.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut changed = String::new();

@@ -1,6 +1,8 @@
-//! What follows a turn in which something may have changed: the operator's hooks, each behind the agent's wall and in its own time; then
-//! what they have left is kept as a checkpoint and, where the task wants that, as a commit apart from every branch. Nothing of it ever
-//! ends a run.
+//! Work after a turn in which something may have changed: hooks, a checkpoint, a commit.
+//!
+//! Each of the operator's hooks runs in the agent's sandbox, with a timeout. Then fledge keeps the
+//! files as a checkpoint and, if the task wants it, as a commit apart from every branch. No failure
+//! here ends a run.
 
 use super::enclosure;
 use super::ground::kept_as;
@@ -22,33 +24,33 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A command that follows every turn in which something may have changed.
+/// A command that runs after every turn in which something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// What it is called.
+    /// The name of the hook.
     pub name: String,
     /// The command, for `/bin/sh`.
     pub run: String,
-    /// How long it may take.
+    /// The timeout of the hook.
     pub timeout: Duration,
-    /// Whether the model is told of its failure, and of what it changed.
+    /// True if the model gets the hook's failures and the files that it changed.
     pub tell_model: bool,
 }
 
-/// Bytes of a failed hook's output that the model is told.
+/// Bytes of a failed hook's output that the model gets.
 const TOLD: usize = 4 * 1024;
-/// Characters of it that people are told.
+/// Characters of that output that people get.
 const SAID: usize = 200;
-/// Paths that are named.
+/// The most paths to name.
 const NAMED: usize = 20;
-/// The longest note of how far hooks have come, in bytes.
+/// The largest progress file that is read, in bytes.
 const LONGEST: usize = 1024 * 1024;
 
-/// How far the hooks of one turn have come, for who takes the run up.
+/// The progress of the hooks of one turn, kept for a resume.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Progress {
     call: CallId,
-    /// The files before the first of them.
+    /// The files before the first hook.
     before: Option<TreeId>,
     begun: usize,
     ended: usize,
@@ -56,7 +58,7 @@ struct Progress {
     reported: Vec<String>,
 }
 
-/// What follows one turn.
+/// The work after one turn.
 struct After {
     hands: Hands,
     ready: Arc<Ready>,
@@ -64,7 +66,7 @@ struct After {
     turn: u64,
     /// The calls of the turn.
     tools: Vec<DoneTool>,
-    /// The newest state that is kept.
+    /// The newest kept state.
     last: Option<TreeId>,
     base: Option<TreeId>,
     head: Option<Head>,
@@ -75,7 +77,7 @@ struct After {
 impl Hands {
     pub(super) fn run_hooks(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         let finished = move |notes, reported, checkpoint| Event::HooksFinished { call, notes, reported, checkpoint };
-        // Those of the run follow its turn that a sub-agent is part of.
+        // Hooks follow the turn of the run itself, which the sub-agent is part of.
         let Some(ready) = self.ready.get().filter(|_| !self.lineage.is_child()) else {
             return inbox.outbox().send(finished(Vec::new(), Vec::new(), None));
         };
@@ -96,12 +98,13 @@ impl Hands {
             let checkpoint = after.keep(&mut reported).await;
             finished(notes, reported, checkpoint)
         };
-        inbox.start("hooks", effect, finished(Vec::new(), vec!["what follows a turn panicked".into()], None));
+        inbox.start("hooks", effect, finished(Vec::new(), vec!["the work after the turn panicked".into()], None));
     }
 }
 
 impl After {
-    /// Runs the hooks that have not begun yet; gives what the model is told, and what only people are.
+    /// Runs the hooks that have not begun yet. Returns notes for the model, and notes for people
+    /// alone.
     async fn hooks(&self) -> (Vec<String>, Vec<String>) {
         let hooks = &self.hands.settings.hooks;
         if hooks.is_empty() {
@@ -115,7 +118,7 @@ impl After {
             progress.ended = progress.begun;
             let hook = hooks.get(progress.begun - 1);
             let name = hook.map_or("?", |hook| hook.name.as_str());
-            let said = format!("the hook `{name}` was interrupted, and is not run again for this turn");
+            let said = format!("the hook `{name}` was interrupted and does not run again for this turn");
             let is_told = hook.is_some_and(|hook| hook.tell_model);
             if is_told { &mut progress.notes } else { &mut progress.reported }.push(said);
         }
@@ -138,7 +141,7 @@ impl After {
         (progress.notes, progress.reported)
     }
 
-    /// How far a process before this one came with just these.
+    /// Returns the progress that an earlier process made with the hooks of this call.
     fn earlier(&self) -> Option<Progress> {
         let text = read_text(&self.path(), LONGEST).ok()??;
         serde_json::from_str(&text).ok().filter(|progress: &Progress| progress.call == self.call)
@@ -149,7 +152,7 @@ impl After {
         match self.ready.ground.trees.take(&self.stop).await {
             Ok(taken) => before = Some(taken.tree),
             Err(_) if self.stop.is_cancelled() => {}
-            Err(fault) => reported.push(format!("what hooks change cannot be told: {}", chain(&fault))),
+            Err(fault) => reported.push(format!("cannot find out what hooks change: {}", chain(&fault))),
         }
         Progress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
     }
@@ -177,12 +180,12 @@ impl After {
         write_whole(&self.path(), &text).map_err(|error| chain(&error))
     }
 
-    /// Runs one hook to its end, with all that it started.
+    /// Runs one hook to its end, with all processes that it started.
     async fn run(&self, hook: &Hook, input: &HookInput) -> Ended {
         let (settings, ground) = (&self.hands.settings, &self.ready.ground);
         let wall = &ground.wall;
         let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir, &ground.dependencies);
-        holes.writable.retain(|path| *path != self.hands.run_dir.outputs()); // results of tools are none of their business
+        holes.writable.retain(|path| *path != self.hands.run_dir.outputs()); // hooks need no results of tools
         let inner = Invocation {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), hook.run.clone()],
@@ -194,11 +197,11 @@ impl After {
             log: None,
             log_limit: 0,
         };
-        // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
+        // Placeholders in the workspace belong to the sandbox of the tools and are removed with it.
         wall.run_fed(&input.to_json(), &holes, inner, &self.stop).await
     }
 
-    /// A hook that failed is told of.
+    /// Adds a note if the hook failed.
     fn judge(&self, hook: &Hook, ended: &Ended, progress: &mut Progress) {
         let how = match &ended.end {
             End::Exited(0) | End::Stopped => return,
@@ -208,7 +211,7 @@ impl After {
                 format!("took longer than {} and was killed", seconds(crate::duration::milliseconds(hook.timeout)))
             }
             End::Exceeded(how) => format!("was ended: {how} (`limits`)"),
-            End::NotStarted(why) => format!("could not be started: {why}"),
+            End::NotStarted(why) => format!("did not start: {why}"),
         };
         let (said, output) = (format!("the hook `{}` {how}", hook.name), ended.output.text(TOLD));
         let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
@@ -222,8 +225,8 @@ impl After {
         }
     }
 
-    /// What hooks have changed that the gate protects is put back: it is nobody's tampering, and nobody is to be judged by it. Of the rest
-    /// the model is told where a hook wants that.
+    /// Restores protected files that hooks changed. It does not count as tampering, and the agent
+    /// is not judged by it. The model gets the other changes if a hook has `tell_model`.
     async fn look_at_changes(&self, progress: &mut Progress) {
         let (Some(before), false) = (&progress.before, self.stop.is_cancelled()) else { return };
         let trees = &self.ready.ground.trees;
@@ -234,7 +237,7 @@ impl After {
         let mut changed: Vec<String> = match changed.await {
             Ok(changes) => changes.into_iter().map(|change| change.path).collect(),
             Err(fault) => {
-                return progress.reported.push(format!("what hooks changed cannot be told: {}", chain(&fault)));
+                return progress.reported.push(format!("cannot find out what hooks changed: {}", chain(&fault)));
             }
         };
         let protection = self.ready.gate.as_ref().map(|gate| gate.seal.protection());
@@ -243,9 +246,9 @@ impl After {
         if !protected.is_empty() {
             let what = named(&protected);
             progress.reported.push(match trees.put_back(before, Some(&protected), &self.stop).await {
-                Ok(_) => format!("hooks changed protected files, which were put back: {what}"),
+                Ok(_) => format!("hooks changed protected files, which fledge restored: {what}"),
                 Err(fault) => {
-                    format!("hooks changed protected files ({what}), which cannot be put back: {}", chain(&fault))
+                    format!("hooks changed protected files ({what}), which fledge cannot restore: {}", chain(&fault))
                 }
             });
         }
@@ -257,7 +260,8 @@ impl After {
         }
     }
 
-    /// Keeps what the turn has left, where that is something else than before.
+    /// Keeps the files after the turn if they differ from the newest kept state. Returns their
+    /// tree.
     async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
         let kept = async {
             let trees = &self.ready.ground.trees;
@@ -276,7 +280,7 @@ impl After {
             Ok(tree) => tree?,
             Err(_) if self.stop.is_cancelled() => return None,
             Err(fault) => {
-                reported.push(format!("what this turn has left is not kept: {}", chain(&fault)));
+                reported.push(format!("cannot keep the files of this turn: {}", chain(&fault)));
                 return None;
             }
         };
@@ -285,13 +289,13 @@ impl After {
             && let Err(fault) = self.commit(&tree, head, base).await
             && !self.stop.is_cancelled()
         {
-            reported.push(format!("this turn has no commit: {}", chain(&fault)));
+            reported.push(format!("cannot commit this turn: {}", chain(&fault)));
         }
         Some(tree)
     }
 
     async fn commit(&self, tree: &TreeId, head: &Head, base: &TreeId) -> Result<(), DeliveryFault> {
-        self.ready.host.close().await; // git runs in the repository, and the agent is not at work meanwhile
+        self.ready.host.close().await; // no tool may run while git works in the repository
         let trees = &self.ready.ground.trees;
         let repository = Repository::around(trees, &self.hands.settings.env, &self.stop).await?;
         let repository = repository.ok_or(DeliveryFault::NoRepository)?;
@@ -304,7 +308,7 @@ impl After {
     }
 }
 
-/// The first paths of a list.
+/// Names the first paths and counts the rest.
 fn named(paths: &[String]) -> String {
     let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
     match paths.len() - named.len() {

@@ -1,4 +1,4 @@
-//! Brings the dependencies of the workspace in line after a verified run in place.
+//! Updates the installed dependencies of the workspace after a verified run in place.
 
 use super::perform::Hands;
 use crate::causes::chain;
@@ -6,12 +6,13 @@ use crate::run::Run;
 use crate::store::write_whole;
 use tokio_util::sync::CancellationToken;
 
-/// Says that fledge has begun to install the dependencies of verified work: no agent is alive, and what comes to be is fledge's.
+/// Marks that fledge has begun to install the dependencies of verified work. No agent is alive
+/// then, so new files are fledge's.
 pub(super) const IN_LINE: &str = "in-line";
 
 impl Hands {
     /// Installs the dependencies of verified work into the workspace. Returns a note for people.
-    /// Changes nothing after any other end, and where the run worked elsewhere.
+    /// Does nothing after any other end, or if the run worked in another folder.
     pub(super) async fn bring_in_line(&self, run: &Run, stop: &CancellationToken) -> Option<String> {
         let ready = self.ready.get()?;
         let (gate, result) = (ready.gate.as_ref()?, run.result().filter(|result| result.verified)?);
@@ -22,13 +23,13 @@ impl Hands {
         let marker = self.run_dir.path().join(IN_LINE);
         let begins = || {
             let made = write_whole(&marker, &[]);
-            made.map_err(|fault| format!("your installed dependencies are still as before: {}", chain(&fault)))
+            made.map_err(|fault| format!("your installed dependencies were not updated: {}", chain(&fault)))
         };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
         match self.see_out(stop, gate.bring_in_line(&site, &tree, begins, stop)).await {
             Some(Ok(note)) => note,
             Some(Err(why)) => Some(why),
-            None => Some("your installed dependencies are still as before: the run had to stop".to_owned()),
+            None => Some("your installed dependencies were not updated: the run had to stop".to_owned()),
         }
     }
 }

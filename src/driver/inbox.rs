@@ -1,5 +1,5 @@
-//! The effects in flight, and the one queue into which they answer. Every wait has three ends: an answer, the deadline, the
-//! wish to stop.
+//! The effects in flight, and the queue of their answers. Every wait ends with an answer, the
+//! deadline, or a request to stop or rest.
 
 use super::stop::Stop;
 use crate::fail_point::reach;
@@ -14,14 +14,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Passing events that may wait in the queue; further ones are left out, as nothing is decided on them.
+/// The most transient events in the queue. Further ones are dropped, because no decision depends on
+/// them.
 const PASSING: usize = 4096;
-/// What a stopped effect has to end by itself: a second for its processes, and half of one around that.
+/// The time that a stopped effect has to end: one second for its processes, and half a second for
+/// the rest.
 const STOP_WITHIN: Duration = Duration::from_millis(1500);
-/// What it takes a stopped sub-agent to say what it came to.
+/// The time that a stopped sub-agent needs to report its result.
 const HEARD_WITHIN: Duration = Duration::from_millis(100);
 
-/// What a wait came to.
+/// The result of a wait.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and nearly all of them are events")]
 pub(super) enum Happened {
@@ -31,16 +33,16 @@ pub(super) enum Happened {
     Rest,
 }
 
-/// Which wishes are heeded.
+/// The requests that end a wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Heed {
-    /// That to stop.
+    /// Requests to stop.
     pub(super) stop: bool,
-    /// That to rest.
+    /// Requests to rest.
     pub(super) rest: bool,
 }
 
-/// Where effects put what they have to say.
+/// The sending end of the queue, for effects.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     queue: UnboundedSender<Event>,
@@ -48,14 +50,14 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Something to show; left out when too much is waiting.
+    /// Sends an event to show. Drops it if too many are waiting.
     pub(super) fn pass(&self, event: Event) {
         if self.passing.load(Ordering::Relaxed) < PASSING {
             self.send(event);
         }
     }
 
-    /// Something that counts.
+    /// Sends an event that must not be lost.
     pub(super) fn send(&self, event: Event) {
         if event.is_transient() {
             self.passing.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +77,8 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// That of an agent with so many above it: each has a little less to stop, so that those above hear what it came to.
+    /// Creates the inbox of an agent with this many agents above it. Each level has less time to
+    /// stop, so that the agents above get its result.
     pub(super) fn new(depth: u32) -> Self {
         let (sender, queue) = unbounded_channel();
         let outbox = Outbox { queue: sender, passing: Arc::default() };
@@ -87,12 +90,13 @@ impl Inbox {
         self.outbox.clone()
     }
 
-    /// The token by which the effects in flight are stopped.
+    /// Returns the token that stops the effects in flight.
     pub(super) fn stop_token(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// Starts the effect of this name. Its answer is queued when it ends; `on_panic` answers for one that panics.
+    /// Starts the effect with this name. Its answer is queued when it ends, or `on_panic` if it
+    /// panics.
     pub(super) fn start(
         &mut self,
         name: &'static str,
@@ -109,7 +113,7 @@ impl Inbox {
         });
     }
 
-    /// Waits for the next thing to happen.
+    /// Waits for the next event, the deadline or a request.
     pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &Stop, heed: Heed) -> Happened {
         let due = async {
             match deadline {
@@ -126,7 +130,8 @@ impl Inbox {
         }
     }
 
-    /// Stops every effect in flight and gives what had ended by then, or ended in time.
+    /// Stops every effect in flight. Returns the answers of effects that had ended, or ended in
+    /// time.
     pub(super) async fn abort(&mut self) -> Vec<Event> {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
@@ -144,7 +149,7 @@ impl Inbox {
         late
     }
 
-    /// Whether no effect is in flight, and none has answered.
+    /// Returns true if no effect is in flight and no answer is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.queue.is_empty()
     }
@@ -153,7 +158,7 @@ impl Inbox {
         if event.is_transient() {
             self.outbox.passing.fetch_sub(1, Ordering::Relaxed);
         }
-        while self.tasks.try_join_next().is_some() {} // what has answered is done
+        while self.tasks.try_join_next().is_some() {} // reap tasks that have answered
         Happened::Event(event)
     }
 }
@@ -174,7 +179,7 @@ mod tests {
         let happened = inbox.next(None, &Stop::default(), Heed::default()).await;
         assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
     }
-    /// What says something when it is dropped.
+    /// Sends an event when it is dropped.
     struct LastWord(Outbox);
 
     impl Drop for LastWord {

@@ -1,4 +1,5 @@
-//! Lanes of another commit: what defines the gate is read there, and not in the workspace, where somebody may have changed it.
+//! Lanes of another commit. fledge reads the definition of the gate there, not in the workspace,
+//! where it may have been changed.
 
 use super::Settings;
 use super::briefing::PlanFault;
@@ -9,10 +10,11 @@ use crate::workspace::trees::Trees;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Writes the commit whose lanes are asked for into a folder that is not there yet; `None` where those of the workspace are.
+/// Exports the commit of `lanes_from` into a folder that does not exist yet. Returns `None` if the
+/// lanes of the workspace are used.
 ///
 /// # Errors
-/// When there is no repository, or no such commit.
+/// [`PlanFault`] if there is no repository or no such commit.
 pub(super) async fn export(
     settings: &Settings,
     trees: &Trees,
@@ -26,15 +28,16 @@ pub(super) async fn export(
     };
     let done: Result<(), DeliveryFault> = exported.await;
     done.map_err(|fault| {
-        PlanFault::bad(format!("the lanes of `{rev}` (--lanes-from) cannot be read: {}", chain(&fault)))
+        PlanFault::bad(format!("cannot read the lanes of `{rev}` (--lanes-from): {}", chain(&fault)))
     })?;
     Ok(Some(into.to_owned()))
 }
 
-/// The same for who only wants to look: all that is needed for it is made in `scratch`.
+/// Exports the commit of `lanes_from` for a caller that starts no run. Creates all files in
+/// `scratch`.
 ///
 /// # Errors
-/// As those of a run that would begin with these settings.
+/// [`PlanFault`], as for a run with these settings.
 pub async fn lanes_at(settings: &Settings, scratch: &Path) -> Result<Option<PathBuf>, PlanFault> {
     if settings.lanes_from.is_none() {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! Memory in a run: what planning recalls of earlier runs, and what reporting leaves for later ones. Neither can fail a run.
+//! Memory in a run: planning recalls notes of earlier runs, and reporting keeps a note for later
+//! runs. Neither can fail a run.
 
 use super::{Settings, now_ms};
 use crate::causes::chain;
@@ -10,31 +11,31 @@ use crate::task::Task;
 use crate::tool::{Notes, Shelf};
 use serde::{Deserialize, Serialize};
 
-/// Bytes that a token is taken to have.
+/// Bytes that count as one token.
 const TOKEN: usize = 4;
-/// Bytes of the parts of a summary: the task, how it ended, what was done, the files.
+/// Bytes of the parts of a summary: the task, the outcome, the work done, the files.
 const PARTS: [usize; 4] = [240, 240, 800, 480];
 /// Lines of the last answer that are kept.
 const LINES: usize = 8;
 
-/// How a run remembers.
+/// The memory settings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryTerms {
-    /// How long an ephemeral memory lives, in milliseconds.
+    /// The lifetime of an ephemeral memory, in milliseconds.
     pub ephemeral_ttl_ms: u64,
     /// Tokens of memories in a first message, of four bytes each.
     pub recall_tokens: usize,
 }
 
 impl Default for MemoryTerms {
-    /// Seven days, 500 tokens.
+    /// Returns seven days and 500 tokens.
     fn default() -> Self {
         let ephemeral_ttl_ms = milliseconds(EPHEMERAL_TTL);
         Self { ephemeral_ttl_ms, recall_tokens: RECALL_TOKENS }
     }
 }
 
-/// The memory of the project, unless the run has none.
+/// Returns the memory of the project, unless the run has none.
 pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
     let terms = settings.memory.as_ref()?;
     Some(Shelf {
@@ -48,19 +49,20 @@ pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
     })
 }
 
-/// What is remembered about a task. Why nothing can be becomes a note.
+/// Recalls the memories about a task. A failure becomes a note.
 pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>) -> Option<Notes> {
     let recalled = shelf(settings, None)?.recall(&format!("{}\n{}", task.title, task.prompt));
     recalled.unwrap_or_else(|error| {
-        notes.push(format!("nothing is recalled of earlier runs: {}", chain(&error)));
+        notes.push(format!("cannot recall memories of earlier runs: {}", chain(&error)));
         None
     })
 }
 
-/// Keeps a note of what a run came to: one for each task and outcome, and one of a run, as it was reported last.
+/// Keeps a note on the result of a run. There is one for each task and outcome, and one for each
+/// run, from its last report.
 pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
     let Some(shelf) = shelf(settings, Some(result.run.clone())) else { return };
-    // Masked before anything is cut: half a secret is known by nobody.
+    // Mask before cutting: half a secret is not recognized.
     let result = TaskResult {
         title: shelf.fit(&result.title),
         message: shelf.fit(&result.message),
@@ -70,18 +72,18 @@ pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
     let Some(summary) = summary(&result, &shelf.fit(&task.prompt)) else { return };
     let same_task = format!("{}\0{}", task.title, task.prompt);
     if let Err(error) = shelf.keep_of_task(&same_task, &result.reason.to_string(), &result.run, &summary) {
-        tracing::warn!(error = chain(&error), "what the run came to is not remembered");
+        tracing::warn!(error = chain(&error), "cannot remember the outcome of the run");
     }
 }
 
-/// Returns the note that a later run may want. `None` if nothing was done, or a person cancelled the run.
+/// Returns the note for later runs. `None` if nothing was done, or a person cancelled the run.
 fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let files: Vec<&str> = result.changed_paths().collect();
     let has_changes = !files.is_empty();
     if result.cancelled || (!has_changes && result.turns == 0) {
         return None;
     }
-    // A title may be no more than the name of a file.
+    // Add the first line of the prompt: the title may be just the name of a file.
     let asked = prompt.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
     let why = if result.verified { String::new() } else { format!(": {}", result.message) };
@@ -113,7 +115,7 @@ mod tests {
     use crate::run::{Charter, Event, Run};
     use crate::verdict::{Reason, StopCause};
 
-    /// A result of a run, with these changes.
+    /// Returns the result of a run with these changes.
     fn result(reason: Reason, summary: &str, paths: &[&str], turns: u64) -> TaskResult {
         let mut run = Run::new();
         let charter = Charter::new(RunId::new("r"), "Repair\nthe parser", "Repair it");

@@ -1,18 +1,19 @@
-//! What a call to a model has used and said so far, for one that breaks off, or is dropped before it can say so itself.
+//! The usage and the text of a model call so far. A call that breaks off or is dropped cannot
+//! report them itself.
 
 use crate::chat::{Block, Delta, ModelError, Spent};
 use std::sync::{Mutex, PoisonError};
 
-/// Reads along while an answer comes.
+/// Follows an answer while it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// Nothing, as long as the request is not on its way.
+    /// `None` until the request is sent.
     read: Mutex<Option<Spent>>,
     said: Mutex<Vec<Block>>,
 }
 
 impl Meter {
-    /// Takes note of a piece; gives it back where it is one to be shown.
+    /// Records a piece. Returns it if it is to be shown.
     pub(super) fn read(&self, delta: Delta) -> Option<Delta> {
         if !matches!(delta, Delta::Spent(_)) {
             add(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner), &delta);
@@ -31,20 +32,20 @@ impl Meter {
         Some(delta)
     }
 
-    /// A failure of the call, with what was said before it.
+    /// Adds the content received so far to a failure of the call.
     pub(super) fn broken(&self, error: ModelError) -> ModelError {
         let said = || std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
         let spent = error.spent.map(|spent| Box::new(Spent { said: said().into(), ..*spent }));
         ModelError { spent, ..error }
     }
 
-    /// What it has used by now; `None`: nothing, as it has not begun.
+    /// Returns the usage so far. `None` if the call has not begun.
     pub(super) fn spent(&self) -> Option<Spent> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Adds a piece to what was said.
+/// Adds a piece to the content received so far.
 fn add(said: &mut Vec<Block>, delta: &Delta) {
     match (said.last_mut(), delta) {
         (Some(Block::Text { text }), Delta::Text(more))

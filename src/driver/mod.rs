@@ -1,4 +1,4 @@
-//! The one loop: takes an event, writes it to the journal, hands it to the machine, does what the machine asks for.
+//! The main loop: takes an event, journals it, hands it to the machine, performs the actions.
 //!
 //! ```text
 //! first written,  journal.append(&event)
@@ -105,77 +105,77 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The version of the form of the journal's records.
+/// The version of the format of the journal's records.
 pub const JOURNAL_SCHEMA_VERSION: u32 = 2;
-/// How long the end of a run waits for its watchers.
+/// The time that the end of a run waits for its watchers.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// What an agent works with.
+/// The settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The folder that the agent may change.
     pub workspace: PathBuf,
-    /// Whose runs these are, where that is another folder: a checkout of the same project, which keeps them.
+    /// The project folder that keeps the runs, if it is not the workspace.
     pub project: Option<PathBuf>,
-    /// Where journals and reports are kept; must be outside the workspace.
+    /// The folder for journals and reports, which must be outside the workspace.
     pub state_dir: PathBuf,
     /// The models, in order of preference.
     pub models: Vec<Model>,
-    /// Why there are none, to be said where one is needed: a gate that passes already needs none.
+    /// The reason for empty `models`, reported if one is needed: a passing gate needs none.
     pub no_models: Option<String>,
     /// The environment of the agent's commands, of hooks and of MCP servers.
     pub env: Vec<(String, String)>,
     /// The environment of the gate's steps.
     pub step_env: Vec<(String, String)>,
-    /// Protected paths beyond the built-in ones and the task's, as globs.
+    /// Globs of protected paths beyond the built-in ones and the task's.
     pub protect: Vec<String>,
-    /// Where else the report is written.
+    /// Paths for further copies of the report.
     pub reports: Vec<PathBuf>,
-    /// Where a patch of the verified work is written.
+    /// The path for a patch of the verified work.
     pub patch: Option<PathBuf>,
-    /// Lane steps at once.
+    /// The number of lane steps to run at once.
     pub jobs: usize,
     /// The MCP servers that tasks may name.
     pub mcp: Vec<mcp::Server>,
-    /// What runs go on from, if from anything.
+    /// The conversation that runs continue, if any.
     pub earlier: Option<Earlier>,
-    /// How runs remember; `None`: they recall nothing and leave nothing.
+    /// The memory settings. `None`: runs recall nothing and keep nothing.
     pub memory: Option<MemoryTerms>,
-    /// What no event, report or memory has in it.
+    /// The secrets to hide in events, reports and memories.
     pub secrets: Mask,
-    /// The folder with the lanes that only the gate knows.
+    /// The folder with the hold-out lanes, which only the gate knows.
     pub holdout: Option<PathBuf>,
     /// The commit whose lanes are the gate; `None`: those of the workspace.
     pub lanes_from: Option<String>,
-    /// When the base is judged, where the task does not say.
+    /// When the gate judges the base, if the task does not say.
     pub baseline: Baseline,
-    /// Which wall stands around the agent.
+    /// The sandbox to put around the agent.
     pub wall: WallChoice,
-    /// Whether the agent reaches the network from behind it.
+    /// True if the agent can reach the network from inside the sandbox.
     pub network: bool,
-    /// What tools, and steps of the gate, may use up: each call and each step by itself.
+    /// The resource limits of each tool call and each step of the gate.
     pub limits: WallLimits,
-    /// The commands that follow every turn in which something may have changed.
+    /// The commands to run after every turn in which something may have changed.
     pub hooks: Vec<Hook>,
-    /// Who agrees to calls that need it.
+    /// Asks a person to approve calls.
     pub asker: Asker,
-    /// The fledge program, which a wall needs; `None`: only without a wall.
+    /// The fledge program, which a sandbox needs. `None`: only without a sandbox.
     pub helper: Option<PathBuf>,
 }
 
-/// A model and what is known of it.
+/// A model with its provider and terms.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// Who answers.
+    /// The provider that answers.
     pub provider: Arc<dyn Provider>,
-    /// Its price and its bounds.
+    /// The price and the bounds of the model.
     pub terms: ModelTerms,
-    /// A digest of where it is asked; empty: at its provider's own address, or at none.
+    /// A digest of its address. Empty for the provider's own address or none.
     pub place: String,
 }
 
 impl Model {
-    /// A model of which nothing more is known.
+    /// Creates a model with default terms.
     pub fn new(provider: impl Provider + 'static) -> Self {
         Self { provider: Arc::new(provider), terms: ModelTerms::default(), place: String::new() }
     }
@@ -204,14 +204,14 @@ pub struct Agent {
     bus: Bus,
     run_key: Option<String>,
     run_id: Option<RunId>,
-    /// Why the last run could not be planned.
+    /// The fault of the last run, if it could not be planned.
     unplanned: Arc<OnceLock<PlanFault>>,
-    /// What a run that is taken up may cost from there on.
+    /// The limit on the cost of a resumed run, in millionths of a US dollar.
     usd_micros: Option<u64>,
 }
 
 impl Agent {
-    /// An agent that nobody watches yet and that nobody can stop.
+    /// Creates an agent that has no watchers and cannot be stopped yet.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings: Arc::new(settings),
@@ -224,7 +224,8 @@ impl Agent {
         }
     }
 
-    /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
+    /// Calls `watcher` on a thread with every event of the run itself. A slow watcher loses only
+    /// pieces of text.
     pub fn on_event(&mut self, mut watcher: impl FnMut(AgentEvent) + Send + 'static) -> &mut Self {
         self.on_record(move |record| {
             if record.of.is_none() {
@@ -233,21 +234,20 @@ impl Agent {
         })
     }
 
-    /// The same, with the envelope (run, number, time), and with the events of sub-agents, of which it says whose they are.
+    /// Calls `watcher` with every event of the run and its sub-agents, in its envelope.
     pub fn on_record(&mut self, watcher: impl FnMut(&EventRecord) + Send + 'static) -> &mut Self {
         self.bus.watch(watcher);
         self
     }
 
-    /// The same for an `ear` that waits for nothing and cannot fail: it is told in the run's own thread, as soon as something is, and loses
-    /// nothing.
+    /// Calls `ear` on the run's thread with every event. `ear` must not wait or fail.
     pub fn on_record_at_once(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) -> &mut Self {
         self.bus.whisper(ear);
         self
     }
 
-    /// Has `ask` say whether a call may run that needs somebody's approval. Without one nobody is there, and such calls are denied.
-    /// Questions come one at a time, and the future of one that nobody waits for any more is dropped.
+    /// Lets `ask` approve calls that need it. Without it, such calls are denied. Questions come one
+    /// at a time. fledge drops the future when the run no longer waits for the answer.
     pub fn on_confirmation<A>(&mut self, ask: impl Fn(Question) -> A + Send + Sync + 'static) -> &mut Self
     where
         A: Future<Output = Consent> + Send + 'static,
@@ -256,41 +256,41 @@ impl Agent {
         self
     }
 
-    /// Lets `token` cancel the run: it is over within two seconds, and no process that it started is left. One that is on its way to its
-    /// report by then, or is being delivered, has one of them to end as it would have.
+    /// Lets `token` cancel the run, which ends within two seconds and leaves no process. A run that
+    /// is reporting or delivering has one of the two seconds to end normally.
     #[must_use]
     pub fn with_cancellation(self, token: CancellationToken) -> Self {
         self.with_stop(Stop::of(token))
     }
 
-    /// The same, with who asked for it.
+    /// Sets the stop of the run, which knows who asked for it.
     #[must_use]
     pub fn with_stop(mut self, stop: Stop) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Waits until every watcher has seen everything, at most for `patience`.
+    /// Waits until every watcher has handled every event, at most for `patience`.
     pub async fn settle(&self, patience: Duration) {
         self.bus.settle(patience).await;
     }
 
-    /// Names the next run, so that it is found again by that name; no other run of the project may have it.
+    /// Sets a key by which the next run can be found. No other run of the project may have it.
     #[must_use]
     pub fn with_run_key(mut self, key: Option<String>) -> Self {
         self.run_key = key;
         self
     }
 
-    /// The id of the next run, for who has promised it to somebody; it must be one that no other run has.
+    /// Sets the id of the next run, for a caller that has announced it. The id must be unused.
     #[must_use]
     pub fn with_run_id(mut self, id: RunId) -> Self {
         self.run_id = Some(id);
         self
     }
 
-    /// Gives a run that is taken up this bound of money, in millionths of a US dollar, all that it has cost included; `None`: the one that it
-    /// was begun with.
+    /// Sets the limit on the total cost of a resumed run, in millionths of a US dollar. `None`
+    /// keeps the limit that the run was started with.
     #[must_use]
     pub fn with_bound(mut self, usd_micros: Option<u64>) -> Self {
         self.usd_micros = usd_micros;
@@ -300,7 +300,8 @@ impl Agent {
     /// Runs a task to its end.
     ///
     /// # Errors
-    /// Every end but verified, skipped and cancelled; the error carries the whole result.
+    /// [`RunError`] for every end but verified, skipped and cancelled. If the run began, the error
+    /// carries the whole result.
     pub async fn run_task(&mut self, task: Task) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
         let id = self.run_id.take().unwrap_or_else(|| RunId::new(uuid::Uuid::now_v7().to_string()));
@@ -317,12 +318,12 @@ impl Agent {
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
     }
 
-    /// Why the run that it has driven last could not be planned, with the places in files: its result says it in words alone.
+    /// Returns why the last run could not be planned, with the places in files.
     pub fn unplanned(&self) -> Option<&PlanFault> {
         self.unplanned.get()
     }
 
-    /// What the agent may change must not hold what it is judged by.
+    /// Checks that the agent cannot change the state folder, by which it is judged.
     fn must_be_apart(&self) -> Result<(), RunError> {
         if store::is_inside(&self.settings.state_dir, &self.settings.workspace) {
             return Err(RunError::StateInside(self.settings.state_dir.clone()));
@@ -330,8 +331,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Finds where files come to be that are written at the end, before the agent can change where that is. Those `known` from an earlier
-    /// process were found then.
+    /// Finds the places of output files before the agent can redirect them. Those in `known` were
+    /// found by an earlier process.
     fn find_outlets(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
         let Settings { workspace, reports, patch, .. } = &*self.settings;
         let find = |path: &PathBuf| match known.contains(path) {
@@ -344,7 +345,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Drives a run to its end, from wherever it is.
+    /// Drives a run to its end from any state.
     async fn see_through(
         &self,
         mut drive: Drive<'_>,
@@ -355,14 +356,14 @@ impl Agent {
             drive.after_panic().await;
         }
         if drive.rests {
-            drive.inbox.abort().await; // what it had under way is begun anew by a resume
+            drive.inbox.abort().await; // a resume starts its effects again
         }
         drive.leave().await;
         if drive.rests {
             self.bus.settle(SETTLE).await;
             return Err(RunError::Rests);
         }
-        // A run that was cancelled before its start never heard its name.
+        // A run that was cancelled before its start does not know its id and title.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());
         self.bus.settle(SETTLE).await;
@@ -375,17 +376,17 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The time of day, in milliseconds since 1970.
+/// Returns the time of day, in milliseconds since 1970.
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// The time of day, as RFC 3339 in UTC with milliseconds.
+/// Returns the time of day, as RFC 3339 in UTC with milliseconds.
 fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// The time of day as mails have it, in UTC.
+/// Returns the time of day in UTC, in the format of mails.
 fn mail_date() -> String {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     jiff::fmt::rfc2822::to_string(&now).unwrap_or_default()

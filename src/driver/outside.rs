@@ -1,4 +1,5 @@
-//! What changed in the workspace during a run and is in no tree: told at the end, since nobody has judged it and it is not delivered.
+//! Changes of the workspace during a run that are in no tree. They are reported at the end, because
+//! no gate has judged them and they are not delivered.
 
 use super::perform::Hands;
 use crate::causes::chain;
@@ -7,21 +8,21 @@ use crate::verdict::{IgnoredFile, OutsidePath, OutsideTree};
 use crate::workspace::trees::Outside;
 use tokio_util::sync::CancellationToken;
 
-/// Why the tree does not have a file that the base ignored.
+/// The reason for a file that was ignored at the base and is not any more.
 const HIDDEN: &str = "git ignored this path when the run began; add the file yourself";
-/// Why the tree does not have a file that a file tool wrote.
+/// The reason for an ignored file that a file tool wrote.
 const UNSEEN: &str = "git ignores this path";
-/// The reason for a path that a line of the work ignores.
-const COVERED: &str = "git ignores this path by a line that is new";
+/// The reason for a path that a new line of the work ignores.
+const COVERED: &str = "git ignores this path because of a new ignore rule";
 
 impl Hands {
-    /// Looks for what changed since the gate was frozen and is in no tree; and gives a note where that could not be looked at. Nobody of
-    /// the agent may be alive.
+    /// Finds changes since the gate was frozen that are in no tree. Returns a note if the list is
+    /// not complete. No process of the agent may be alive.
     pub(super) async fn outside_tree(&self, run: &Run, stop: &CancellationToken) -> (OutsideTree, Option<String>) {
         let nothing = |note| (OutsideTree::default(), note);
         let since = self.run_dir.gate().metadata().and_then(|meta| meta.modified());
         let (Some(ready), Ok(since)) = (self.ready.get().filter(|_| !self.has_left()), since) else {
-            return nothing(None); // before the agent began
+            return nothing(None); // no agent has begun, or its worktree is gone
         };
         let written: Vec<String> =
             run.result().map_or(Vec::new(), |it| it.files_changed.into_iter().map(|file| file.path).collect());
@@ -31,16 +32,16 @@ impl Hands {
             looked = ready.ground.outside(since, &written, &stop) => looked,
             () = self.stop.haste() => {
                 stop.cancel();
-                return nothing(Some("ignored files that changed are not listed: the run had to stop".into()));
+                return nothing(Some("changed ignored files are not listed: the run had to stop".into()));
             }
         };
         match looked {
             Ok(outside) => {
                 let note =
-                    outside.is_cut.then(|| "there are too many ignored files to list all that changed".to_owned());
+                    outside.is_cut.then(|| "too many ignored files: not all changed ones are listed".to_owned());
                 (told(outside), note)
             }
-            Err(fault) => nothing(Some(format!("ignored files that changed are not listed: {}", chain(&fault)))),
+            Err(fault) => nothing(Some(format!("cannot list changed ignored files: {}", chain(&fault)))),
         }
     }
 }

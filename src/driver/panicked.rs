@@ -1,4 +1,4 @@
-//! How a run ends whose driver has panicked: what runs is killed, and the report is written all the same.
+//! The end of a run whose driver panicked: fledge kills all processes and still writes the report.
 
 use super::drive::Drive;
 use super::inbox::{Happened, Heed};
@@ -6,13 +6,13 @@ use crate::run::{Event, StateName};
 use crate::verdict::Reason;
 
 impl Drive<'_> {
-    /// The driver itself panicked: what runs is killed, and the report is written all the same.
+    /// Kills all processes and ends the run with a report.
     pub(super) async fn after_panic(&mut self) {
         crate::process::kill_everything();
         self.end_after_panic().await;
     }
 
-    /// What had come through by then counts.
+    /// Ends the run. If it was already reporting, answers that had arrived count.
     pub(super) async fn end_after_panic(&mut self) {
         let late = self.inbox.abort().await;
         if self.run.state() == StateName::Reporting {
@@ -29,7 +29,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Answers for what brings a run to its end, where that was shut down.
+    /// Answers for a delivery or a report that was shut down.
     async fn answer_lost(&mut self) {
         let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
         let message = || Reason::Internal.row().meaning.to_owned();
@@ -42,7 +42,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Without the journal.
+    /// Decides and acts without the journal.
     async fn decide_and_tell(&mut self, event: Event) {
         if let Event::ReportFailed { .. } = event {
             self.hands.replace_report(&event, &self.run, true);

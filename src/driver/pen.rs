@@ -1,4 +1,5 @@
-//! The journal of a run as its agents write to it: the run itself and its sub-agents, each record in the order in which it came.
+//! The journal of a run as its agents write to it: the run itself and its sub-agents, with records
+//! in the order in which they arrive.
 
 use super::lineage::kind_of;
 use super::record::{RESTED, Rested};
@@ -7,23 +8,23 @@ use crate::store::{Journal, Outcome, StoreError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The hand of one agent at the journal.
+/// Writes the journal for one agent.
 #[derive(Debug, Clone)]
 pub(super) struct Pen {
     journal: Arc<Mutex<Journal>>,
-    /// The path of the sub-agent whose hand it is.
+    /// The path of the sub-agent that writes. `None` for the run itself.
     of: Option<String>,
 }
 
 impl From<Journal> for Pen {
-    /// The run's own.
+    /// Creates the writer of the run itself.
     fn from(journal: Journal) -> Self {
         Self { journal: Arc::new(Mutex::new(journal)), of: None }
     }
 }
 
 impl Pen {
-    /// That of the sub-agent of this path.
+    /// Returns the writer of the sub-agent with this path.
     pub(super) fn of(&self, path: String) -> Self {
         Self { journal: Arc::clone(&self.journal), of: Some(path) }
     }
@@ -31,7 +32,8 @@ impl Pen {
     /// Adds a record.
     ///
     /// # Errors
-    /// When it cannot be written, or an earlier record of anybody could not be.
+    /// [`StoreError`] if the record cannot be written, or an earlier record of any agent could not
+    /// be.
     pub(super) fn append(&self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
         match &self.of {
             None => self.journal().append(at_ms, kind, data),
@@ -39,10 +41,11 @@ impl Pen {
         }
     }
 
-    /// Says that the run rests, and which calls were never sent, where there are any.
+    /// Records that the run rests, with the calls that were not sent. Writes nothing if there are
+    /// none.
     ///
     /// # Errors
-    /// As those of [`Pen::append`].
+    /// As for [`Pen::append`].
     pub(super) fn rest(&self, at_ms: u64, unsent: &BTreeSet<CallId>) -> Result<(), StoreError> {
         if unsent.is_empty() {
             return Ok(());
@@ -51,18 +54,18 @@ impl Pen {
         self.sync()
     }
 
-    /// Makes everything that was added so far safe, whoever did.
+    /// Syncs all records so far, of all agents.
     ///
     /// # Errors
-    /// As those of [`Pen::append`].
+    /// As for [`Pen::append`].
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         self.journal().sync()
     }
 
-    /// Writes down how the run ended.
+    /// Records how the run ended.
     ///
     /// # Errors
-    /// As those of [`Pen::append`].
+    /// As for [`Pen::append`].
     pub(super) fn finish(&self, outcome: &Outcome) -> Result<(), StoreError> {
         self.journal().finish(outcome)
     }

@@ -1,4 +1,4 @@
-//! One action, one effect, one event: how each thing that the machine asks for is done. Decides nothing.
+//! Performs the machine's actions: one action, one effect, one event. Decides nothing.
 
 use super::base_run::BaseRun;
 use super::briefing::PlanFault;
@@ -26,21 +26,21 @@ use crate::workspace::worktree::Worktree;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// What the effects of one run share.
+/// The state that the effects of one run share.
 #[derive(Debug, Clone)]
 pub(super) struct Hands {
     pub(super) settings: Arc<Settings>,
     pub(super) task: Arc<Task>,
     pub(super) run_dir: RunDir,
-    /// The user's wish to stop.
+    /// The user's request to stop.
     pub(super) stop: Stop,
-    /// Made in Planning: there is neither a gate nor a tool host before.
+    /// Set in Planning. Before that, there is neither a gate nor a tool host.
     pub(super) ready: Arc<OnceLock<Arc<Ready>>>,
-    /// Which agent of the run it is whose hands these are.
+    /// The agent of the run whose actions these are.
     pub(super) lineage: Lineage,
-    /// The worktree that the run has for itself.
+    /// The worktree of the run, if it has one.
     pub(super) worktree: Option<Arc<Worktree>>,
-    /// Why it could not be planned.
+    /// The fault of the run, if it could not be planned.
     pub(super) unplanned: Arc<OnceLock<PlanFault>>,
 }
 
@@ -48,32 +48,32 @@ pub(super) struct Hands {
 pub(super) struct Ready {
     pub(super) ground: Ground,
     pub(super) gate: Option<Arc<Gate>>,
-    /// Also of a run without a gate: what git does is looked at whenever a run ends.
+    /// Also present without a gate: the end of every run checks git directories.
     pub(super) seal: Arc<Seal>,
     pub(super) host: Arc<ToolHost>,
     pub(super) servers: Arc<Servers>,
-    /// The base as it is judged beside the agent.
+    /// The gate run on the base, beside the agent.
     pub(super) base_run: OnceLock<BaseRun>,
-    /// What tools may have changed since the last state that was kept.
+    /// Changes by tools since the last kept state.
     pub(super) unkept: Unkept,
-    /// The last state of the agent in an unverified run, when it is kept.
+    /// The agent's final files in an unverified run, once they are kept.
     pub(super) left: OnceLock<TreeId>,
 }
 
 impl Ready {
-    /// Ends what tools run in, and MCP servers: when this returns nobody is left who could change the workspace.
+    /// Stops the tool host and the MCP servers. Then no process can change the workspace.
     pub(super) async fn close(&self) {
         tokio::join!(self.servers.close(), self.host.close());
         self.servers.tidy();
     }
 }
 
-/// Why a run cannot go on.
+/// The reason that a run cannot continue.
 #[derive(Debug)]
 pub(super) enum Unready {
-    /// What was kept of the gate is not there as it was written, and never will be.
+    /// The kept gate is missing or changed, and will stay so.
     GateLost(String),
-    /// Anything else.
+    /// Any other reason.
     NotNow(String),
 }
 
@@ -83,7 +83,7 @@ impl Hands {
         Self { settings, task, run_dir, stop, ready, lineage, worktree: None, unplanned }
     }
 
-    /// Starts an effect for an action; its answer comes through the inbox.
+    /// Starts the effect of an action. Its answer arrives in the inbox.
     pub(super) fn perform(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
             Action::Plan { call } => match self.lineage.plan().cloned() {
@@ -109,12 +109,12 @@ impl Hands {
             Action::Compact { call, upto, most } => self.summarise((call, upto, most), run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
-            Action::RunChild { .. } | Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
+            Action::RunChild { .. } | Action::AbortInFlight | Action::Emit { .. } => {} // handled by the loop
         }
     }
 
-    /// Does again what an earlier process was asked for and never answered. What may have changed something is not repeated: nobody knows
-    /// how far it came, and the model is told so.
+    /// Performs an action that an earlier process left unanswered. A call that may have changed
+    /// something is not repeated, and the model is informed: its progress is unknown.
     pub(super) fn perform_again(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
             Action::RunTool { call, tool, input } if !only_looks(&tool) => {
@@ -127,7 +127,7 @@ impl Hands {
         }
     }
 
-    /// The answer for a call that was under way when fledge died.
+    /// Answers for a call that was under way when fledge died.
     fn say_interrupted(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         let finished = move |outcome| Event::ToolFinished { call, outcome };
         let Some(ready) = self.ready.get() else {
@@ -138,14 +138,14 @@ impl Hands {
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
-    /// Ends what tools run in, and the gate run on the base.
+    /// Stops the tools and the gate run on the base.
     pub(super) async fn close(&self) {
         if let Some(ready) = self.ready.get() {
             tokio::join!(ready.close(), ready.stop_base());
         }
     }
 
-    /// Removes what was installed for the checks. A run that is taken up again installs it anew.
+    /// Removes what was installed for the checks. A resumed run installs it again.
     pub(super) async fn forget_installations(&self) {
         if !self.lineage.is_child() {
             forget_installations(self.run_dir.path()).await;
@@ -203,7 +203,7 @@ impl Hands {
         inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
-    /// Lets tools read what the gate has printed. A sub-agent knows of no gate, and reads what its run may.
+    /// Lets tools read the gate's output. A sub-agent has no gate and reads what its run may read.
     pub(super) fn show_logs(&self, run: &Run) {
         if let Some(ready) = self.ready.get().filter(|_| !self.lineage.is_child()) {
             ready.host.show_logs(run.step_logs());
@@ -248,7 +248,7 @@ impl Hands {
             }
             answered(host.call(request, &stop, &|_| {}).await.content)
         };
-        inbox.start("query", effect, answered("looking it up failed".into()));
+        inbox.start("query", effect, answered("the lookup failed".into()));
     }
 
     fn run_gate(&self, call: CallId, attempt: u32, run: &Run, inbox: &mut Inbox) {
@@ -267,16 +267,16 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            tokio::join!(ready.close(), ready.base_judged()); // no process is left that could change what is judged
+            tokio::join!(ready.close(), ready.base_judged()); // no process may change the judged files
             if let Some(why) = hands.must_not_have_left() {
-                return finished(could_not_judge(&why)); // else what is protected would be put back into nothing
+                return finished(could_not_judge(&why)); // protected files could not be restored
             }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
             if let Err(fault) = ground.keep_candidate(&run, tree, &stop).await
                 && !stop.is_cancelled()
             {
-                verdict.notes.push(format!("the judged tree cannot be kept: {}", chain(&fault)));
+                verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
             }
             finished(verdict)
         };
@@ -285,13 +285,13 @@ impl Hands {
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         if self.lineage.is_child() {
-            // What it came to is the result of a call.
+            // The result of a sub-agent is the answer to a call.
             return inbox.outbox().send(Event::ReportSaved { call, saved: Box::default() });
         }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
-            hands.close().await; // nobody is left who could write what is put back
+            hands.close().await; // no process may write while files are restored
             let mut notes = hands.put_back_configuration().await;
             let (outside_tree, unseen) = hands.outside_tree(&run, &stop).await; // before fledge itself installs anything
             notes.extend(unseen.into_iter().chain(hands.moved(run.result().as_ref(), &stop).await));
@@ -306,8 +306,8 @@ impl Hands {
         inbox.start("save", effect, failed("writing the report panicked".into()));
     }
 
-    /// Writes the report of a run that ends because its report cannot be kept, or what it rests on: as far as that goes, so that none says
-    /// otherwise; with `again`, where it can take the place of what is there already.
+    /// Writes the report of a run whose report or journal failed, wherever possible, so that none
+    /// says otherwise. With `again`, only where it can replace an older report.
     pub(super) fn replace_report(&self, failed: &Event, run: &Run, again: bool) {
         if self.lineage.is_child() {
             return;
@@ -321,10 +321,10 @@ impl Hands {
         }
     }
 
-    /// Writes the report of a run that is over anew where it says something else: a process that could not write down how the run ended has
-    /// said so in the report, and the journal has it all the same.
+    /// Writes the report of an ended run again if it contradicts the journal. A process may have
+    /// reported that it could not record the end, although the journal has it.
     pub(super) fn correct_report(&self, run: &Run) -> Result<(), String> {
-        // One that was cancelled before its start has no report, and a panic leaves the journal in the middle.
+        // A run cancelled before its start has no report. After a panic, the journal is incomplete.
         let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
         match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
@@ -336,12 +336,12 @@ impl Hands {
         }
     }
 
-    /// Keeps what later runs may want to know of this one.
+    /// Keeps a memory of this run for later runs.
     pub(super) fn remember(&self, result: &TaskResult) {
         memory::keep(result, &self.task, &self.settings);
     }
 
-    /// Gives what only the report knows, beside what is given.
+    /// Writes the patch and the report, and adds what only the report knows to `saved`.
     async fn save(&self, run: &Run, mut saved: Saved, stop: &CancellationToken) -> Result<Saved, String> {
         if let Some(path) = self.settings.patch.as_ref().filter(|_| !self.has_left()) {
             self.write_patch(path, run, stop).await?;
@@ -351,7 +351,7 @@ impl Hands {
             None if !self.has_left() => self.keep_state().await,
             tree => tree,
         };
-        // Who stops a run waits for its worktree first. Once that is removed, nothing is left that differs.
+        // After a stop, leave the worktree first. Once it is removed, there is nothing to compare.
         let is_late = self.worktree.is_some() && self.stop.token().is_cancelled();
         if !is_late {
             saved.difference = self.difference(run, tree.clone(), stop).await;
@@ -368,7 +368,7 @@ impl Hands {
         result.difference.clone_from(&saved.difference);
         result.outside_tree.clone_from(&saved.outside_tree);
         if self.stop.token().is_cancelled() {
-            // A lane that was stopped in its middle has left its logs as they were.
+            // A stopped lane has left its logs unmasked.
             mask_logs(&self.run_dir.logs(), &self.settings.secrets).await;
         }
         reach("report", "begun").map_err(|error| chain(&error))?;
@@ -378,7 +378,7 @@ impl Hands {
     }
 }
 
-/// The error of a call that fledge itself ended or did not make.
+/// Returns the error of a call that fledge itself ended or did not make.
 fn refused(why: &str, spent: Option<Spent>) -> ModelError {
     ModelError { spent: spent.map(Box::new), ..ModelError::new(ModelFault::BadRequest, why) }
 }

@@ -1,5 +1,7 @@
-//! The effect of Planning: the ground is made, the base taken, the gate frozen and, where that is wanted, asked what it says of the base;
-//! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
+//! The effect of Planning: builds the ground, takes the base, freezes the gate, judges the base if
+//! needed, and prepares the tools.
+//!
+//! A resumed run repeats what it needs of this.
 
 use super::briefing::{Briefing, PlanFault, prepare, tool_names};
 use super::ground::{Ground, IGNORED, baseline};
@@ -24,7 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// What planning goes by.
+/// The inputs of planning.
 pub(super) struct Planner {
     call: CallId,
     pub(super) settings: Arc<Settings>,
@@ -62,7 +64,8 @@ impl Hands {
         inbox.start("plan", effect, lost);
     }
 
-    /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
+    /// Prepares the gate and the tools of a resumed run that is past its planning. `gate_file` is
+    /// the digest of the kept gate.
     pub(super) async fn make_ready(
         &self,
         gate_file: &str,
@@ -73,21 +76,21 @@ impl Hands {
         super::configuration::unsettle(&self.run_dir);
         let path = self.run_dir.gate();
         let bytes = fs::read(&path).map_err(|error| {
-            let why = format!("{} cannot be read: {error}", path.display());
+            let why = format!("cannot read {}: {error}", path.display());
             if error.kind() == ErrorKind::NotFound { Unready::GateLost(why) } else { Unready::NotNow(why) }
         })?;
         if sha256(&bytes) != gate_file {
-            return Err(Unready::GateLost(format!("{} is not what was written", path.display())));
+            return Err(Unready::GateLost(format!("{} is not the file that fledge wrote", path.display())));
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
         let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
         let not_now = |fault: PlanFault| Unready::NotNow(fault.message);
         worktree::must_stand(self.worktree.as_deref()).map_err(Unready::NotNow)?;
         let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
-        // The result says of the whole run which wall stood.
+        // The result names one kind of sandbox for the whole run.
         if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
             let (then, now) = (then.name(), ground.wall.kind().name());
-            return Err(Unready::NotNow(format!("it was begun in the sandbox {then}, and here stands {now}")));
+            return Err(Unready::NotNow(format!("the run began in the sandbox {then}, but the sandbox here is {now}")));
         }
         let resumed = ground.trees.resume(gate.base(), stop).await;
         resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
@@ -132,7 +135,8 @@ impl Planner {
         let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
             enclosure::note(&settings, kind, &mut plan);
-            // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
+            // Keep the gate before the agent starts: on a resume, the workspace may contain
+            // anything.
             let kept = gate.keep(kind);
             plan.gate_file = sha256(&kept);
             write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
@@ -144,7 +148,7 @@ impl Planner {
         let _there_may_be_none = fs::remove_dir_all(&exported);
         let (mut plan, gate) = planned??;
         let laid = ground.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
-        let unlaid = |why| PlanFault::new(Reason::PlanFailed, format!("installed dependencies cannot be kept: {why}"));
+        let unlaid = |why| PlanFault::new(Reason::PlanFailed, format!("cannot keep the installed dependencies: {why}"));
         plan.notes.extend(laid.map_err(unlaid)?);
         let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground)?;
         let host =
@@ -157,7 +161,7 @@ impl Planner {
             plan.worktree = Some(workplace);
             plan.notes.extend(notes);
         }
-        // Whether the wall can be built around just this workspace is known before anything is spent.
+        // Find out before spending anything if the sandbox works around this workspace.
         let unwalled = |error| PlanFault::new(Reason::NoSandbox, chain(&error));
         host.ready(&self.stop).await.map_err(unwalled)?;
         if self.task.gate != GateChoice::Skip {
@@ -183,7 +187,7 @@ impl Planner {
         Ok(plan)
     }
 
-    /// Judges the base where that is wanted; a task that expects something else of it ends here, for nothing.
+    /// Judges the base if needed. A task that expects another verdict ends here, at no cost.
     async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
         let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let is_wanted = match baseline(&self.settings, &self.task) {
@@ -204,7 +208,8 @@ impl Planner {
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };
-        // What is expected of today is asked today: what is kept may be what other tools said, or another day.
+        // A kept verdict may come from other tools or another day, so an expectation needs a new
+        // one.
         let (ruling, feedback) = match self.task.is_fix || self.task.expect.is_some() {
             true => self.judge_as_it_is(gate, ground, &site, &on_step, plan).await?,
             false => {
@@ -215,7 +220,7 @@ impl Planner {
         };
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet = |wish: &str| {
-            PlanFault::bad(format!("{said}, and the task says `expect: {wish}`: there is nothing to do as it stands"))
+            PlanFault::bad(format!("{said}, but the task has `expect: {wish}`: there is nothing to do"))
         };
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
@@ -226,7 +231,7 @@ impl Planner {
                     && let Some(Block::Text { text }) =
                         plan.messages.last_mut().and_then(|last| last.content.last_mut())
                 {
-                    text.push_str(&format!("\n\nWhat the checks say of it now:\n{feedback}"));
+                    text.push_str(&format!("\n\nThe checks now report:\n{feedback}"));
                 }
                 Ok(())
             }
@@ -235,7 +240,8 @@ impl Planner {
 }
 
 impl Planner {
-    /// Judges what is there as work is judged. A pass goes into the plan whole: it is what the run comes to.
+    /// Judges the workspace as work is judged. For a fix, the whole verdict of a pass goes into the
+    /// plan, because it is the result of the run.
     async fn judge_as_it_is(
         &self,
         gate: &Gate,
@@ -252,7 +258,7 @@ impl Planner {
             Ruling::Passed => {
                 let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
                 if let Err(fault) = ground.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
-                    verdict.notes.push(format!("the judged tree cannot be kept: {}", chain(&fault)));
+                    verdict.notes.push(format!("cannot keep the judged tree: {}", chain(&fault)));
                 }
                 plan.base_verdict = Some(Box::new(verdict));
                 Ok((Ruling::Passed, feedback))
@@ -267,7 +273,7 @@ impl Planner {
             }
             Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseFault::Stopped)),
             Ruling::Errored | Ruling::Tampered => {
-                let message = format!("the gate cannot judge what is there: {feedback}");
+                let message = format!("the gate cannot judge the current files: {feedback}");
                 Err(PlanFault::new(Reason::GateErrored, message))
             }
         }
@@ -282,7 +288,8 @@ fn not_judged(fault: &BaseFault) -> PlanFault {
     PlanFault::new(reason, chain(fault))
 }
 
-/// Copies the ignored files that rooms have as they are now, before the agent. Adds a note for each file of a lane that is missing.
+/// Copies the ignored files that rooms need, before the agent starts. Adds a note for each missing
+/// file.
 fn keep_ignored(gate: &Gate, origin: &Path, folder: &Path, notes: &mut Vec<String>) {
     let included = gate.lanes.iter().chain(&gate.held_out).flat_map(|lane| &lane.include_ignored);
     let included = included.filter(|path| !gate.installed.folders.contains(path));
@@ -293,9 +300,9 @@ fn keep_ignored(gate: &Gate, origin: &Path, folder: &Path, notes: &mut Vec<Strin
         match is_file.then(copied) {
             Some(Ok(())) => {}
             Some(Err(error)) => {
-                notes.push(format!("the ignored file `{path}` cannot be copied for the checks: {error}"))
+                notes.push(format!("cannot copy the ignored file `{path}` for the checks: {error}"))
             }
-            None => notes.push(format!("`{path}` of `include_ignored` is no file of the workspace")),
+            None => notes.push(format!("`{path}` in `include_ignored` is not a file in the workspace")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the store is told of a run: at its beginning all that it takes to go on with it, at its end what it came to.
+//! Records of a run in the store: at its start what a resume needs, at its end the outcome.
 
 use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
@@ -20,10 +20,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kind of record that says that another process has taken the run up. It is no event.
+/// The kind of record of a resume by another process. It is not an event.
 pub const RESUMED: &str = "Resumed";
 
-/// The kind of record of a run that rests. Like [`RESUMED`], it is not an event.
+/// The kind of record of a run that rests. It is not an event.
 pub(super) const RESTED: &str = "Rested";
 
 /// The data of a [`RESTED`] record.
@@ -31,12 +31,12 @@ pub(super) const RESTED: &str = "Rested";
 pub(super) struct Rested {
     #[serde(rename = "type")]
     kind: String,
-    /// The calls that the machine asked for and that were never sent: they have cost nothing, and a resume sends them.
+    /// The calls that the machine asked for and that were never sent. They cost nothing, and a
+    /// resume sends them.
     pub(super) unsent: BTreeSet<CallId>,
 }
 
 impl Rested {
-    /// With these calls not sent.
     pub(super) fn new(unsent: &BTreeSet<CallId>) -> Self {
         Self { kind: "rested".into(), unsent: unsent.clone() }
     }
@@ -47,33 +47,33 @@ pub(super) fn is_event(kind: &str) -> bool {
     kind != RESUMED && kind != RESTED
 }
 
-/// What is in such a record.
+/// The data of a [`RESUMED`] record.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Resumed {
     #[serde(rename = "type")]
     kind: String,
-    /// When, as RFC 3339.
+    /// The time of the resume, as RFC 3339.
     pub(super) at: String,
     process: u32,
-    /// Whether a verdict that no report tells of is taken back, so that the gate judges once more.
+    /// True if a verdict that no report mentions is taken back, so that the gate judges again.
     #[serde(default, skip_serializing_if = "is_false")]
     gate_again: bool,
-    /// Whether a delivery that failed is taken back, so that it is tried once more.
+    /// True if a failed delivery is taken back, so that it is tried again.
     #[serde(default, skip_serializing_if = "is_false")]
     delivery_again: bool,
-    /// Whether it is taken back that the model did not want to be asked, so that it is asked once more.
+    /// True if the end as blocked is taken back, so that the model is asked again.
     #[serde(default, skip_serializing_if = "is_false")]
     request_again: bool,
-    /// Whether it is taken back that it was ended from outside, so that it goes on where it was.
+    /// True if the end from outside is taken back, so that the run continues.
     #[serde(default, skip_serializing_if = "is_false")]
     stop_again: bool,
-    /// What the run may cost from here on, all that it has cost included, in millionths of a US dollar; nothing: as before.
+    /// The new limit on the total cost of the run, in millionths of a US dollar. `None`: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usd_micros: Option<u64>,
 }
 
 impl Resumed {
-    /// By this process, now.
+    /// Creates the data of a resume by this process, now.
     pub(super) fn now(again: Again) -> Self {
         let Again { gate, delivery, request, stop, usd_micros } = again;
         let (at, process) = (super::timestamp(), std::process::id());
@@ -99,28 +99,28 @@ fn is_false(is: &bool) -> bool {
     !is
 }
 
-/// What is done again by who takes a run up: the answers that came to it no longer count. And what is different from there on.
+/// The steps that a resume repeats, whose earlier answers no longer count, and the changed limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Again {
-    /// The newest judgement of the gate.
+    /// The newest gate run.
     pub gate: bool,
-    /// The delivery, which failed.
+    /// The failed delivery.
     pub delivery: bool,
-    /// The request that the model did not want for so long that the run ended as blocked.
+    /// The request to the model that asked for so long a pause that the run ended as blocked.
     pub request: bool,
-    /// What was under way when the run was ended from outside.
+    /// The work under way when the run was ended from outside.
     pub stop: bool,
-    /// What the run may cost from here on, all that it has cost included, in millionths of a US dollar; `None`: as before.
+    /// The new limit on the total cost of the run, in millionths of a US dollar. `None`: as before.
     pub usd_micros: Option<u64>,
 }
 
 impl Again {
-    /// Whatever can be, with this bound of money where there is one.
+    /// Repeats every step that can be, with this limit on the cost, if any.
     pub(super) fn all(usd_micros: Option<u64>) -> Self {
         Self { gate: true, delivery: true, request: true, stop: true, usd_micros }
     }
 
-    /// What the data of a [`RESUMED`] record says of that.
+    /// Reads the data of a [`RESUMED`] record. Invalid data repeats nothing.
     pub fn said(data: &str) -> Self {
         let said = |resumed: Resumed| Self {
             gate: resumed.gate_again,
@@ -133,57 +133,59 @@ impl Again {
     }
 }
 
-/// What a run was begun with, beside the workspace and the keys.
+/// The terms that a run was started with, without the workspace and the keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The task, with its parameters filled in and the whole path of its source.
+    /// The task, with its parameters filled in and the absolute path of its source.
     pub task: Task,
-    /// Protected paths beyond the built-in ones and the task's, as globs.
+    /// Globs of protected paths beyond the built-in ones and the task's.
     pub protect: Vec<String>,
-    /// Where else the report is written.
+    /// Paths for further copies of the report.
     pub reports: Vec<PathBuf>,
-    /// Where a patch of the verified work is written.
+    /// The path for a patch of the verified work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PathBuf>,
-    /// Lane steps at once.
+    /// The number of lane steps to run at once.
     pub jobs: usize,
-    /// What it goes on from.
+    /// The conversation that the run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
-    /// How it remembers.
+    /// The memory settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTerms>,
-    /// The folder with the lanes that only the gate knows.
+    /// The folder with the hold-out lanes, which only the gate knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<PathBuf>,
     /// The commit whose lanes were the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes_from: Option<String>,
-    /// The worktree that it works in.
+    /// The worktree of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// Which wall was asked for.
+    /// The sandbox that was asked for.
     #[serde(default)]
     pub wall: WallChoice,
-    /// Whether the agent reaches the network.
+    /// True if the agent can reach the network.
     #[serde(default)]
     pub network: bool,
-    /// Where each of its models was asked, in order, as [`super::Model::place`] has it; none in runs of older programs.
+    /// The digests of the models' addresses, in order, as in [`super::Model::place`]. Empty in runs
+    /// of older programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
 }
 
-/// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
+/// A short form of the actions after an event. The next record keeps it, so that a replay can
+/// compare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// The names of the actions, in order.
     pub(super) names: Vec<String>,
-    /// A digest of all that is in them.
+    /// A digest of the actions.
     pub(super) digest: String,
 }
 
 impl Asked {
-    /// What is told to watchers is left out: it may be worded better some day.
+    /// Leaves out events for watchers, whose wording may change.
     pub(super) fn of(actions: &[Action]) -> Self {
         let asked: Vec<&Action> = actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).collect();
         let mut digest = sha256(&serde_json::to_vec(&asked).unwrap_or_default());
@@ -192,28 +194,28 @@ impl Asked {
     }
 }
 
-/// A record of an event as it stands in the journal.
+/// A record of an event as the journal has it.
 #[derive(Serialize)]
 struct Written<'e> {
     #[serde(flatten)]
     event: &'e Event,
-    /// What the event before it had led to.
+    /// The actions after the event before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'e Asked>,
-    /// How many events watchers had been told.
+    /// The number of events sent to watchers before it.
     told: u64,
 }
 
-/// What stands in a record beside its event.
+/// The fields of a record beside its event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Beside {
-    /// What the event before it had led to, where that is known.
+    /// The actions after the event before it, if known.
     pub(super) before: Option<Asked>,
-    /// How many events watchers had been told; not known of the first journals.
+    /// The number of events sent to watchers before it. The first journals do not have it.
     pub(super) told: Option<u64>,
 }
 
-/// Reads a record in one go.
+/// Reads a record in one pass.
 struct Reading;
 
 impl<'de> Visitor<'de> for Reading {
@@ -230,7 +232,7 @@ impl<'de> Visitor<'de> for Reading {
     }
 }
 
-/// The fields of a record as they pass by: what is beside the event is kept back.
+/// Passes on the fields of the event, and keeps the fields beside it.
 struct Sieve<A> {
     fields: A,
     beside: Beside,
@@ -255,7 +257,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
     }
 }
 
-/// Begins the journal of a run, and removes runs that are too old.
+/// Creates the journal of a run, and removes runs that are too old.
 pub(super) fn begin(
     settings: &Settings,
     charter: &Charter,
@@ -270,7 +272,7 @@ pub(super) fn begin(
             tracing::debug!(runs = pruned.runs.len(), bytes = pruned.bytes, "old runs removed");
             forget_beside(&project_dir(&settings.state_dir, settings.project()), &Retention::default());
         }
-        Err(error) => tracing::warn!(%error, "old runs cannot be removed"),
+        Err(error) => tracing::warn!(%error, "cannot remove old runs"),
     }
     let head = RunHead {
         id: charter.run.clone(),
@@ -287,7 +289,7 @@ pub(super) fn begin(
     };
     let Settings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
         settings.clone();
-    // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
+    // A resume may run in another folder, and paths relative to the task must stay valid.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
     let terms = Terms {
@@ -306,19 +308,19 @@ pub(super) fn begin(
         places: settings.models.iter().map(|model| model.place.clone()).collect(),
     };
     let settings = serde_json::to_string(&terms)
-        .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
+        .map_err(|error| StoreError::new("serialize", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })
 }
 
-/// Removes what is kept beside runs and is as old as they may be: judged bases that nobody uses, and logs of lanes by hand. Gives the bytes of
-/// the logs.
+/// Removes old data beside runs: unused judged bases, and logs of lanes run by hand. Returns the
+/// bytes of the removed logs.
 pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
     let Some(age) = keep.age_ms.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0))) else { return 0 };
     forget_bases(project, age);
     forget_lane_logs(project, age)
 }
 
-/// What the row of a run says of its end.
+/// Returns the outcome for the row of a run.
 pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
     let usage = &result.usage.total;
     let said = if result.summary.trim().is_empty() { &result.message } else { &result.summary };
@@ -338,13 +340,13 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
     }
 }
 
-/// An event as it stands in the journal, with what the one before it had led to and how much had been told.
+/// Formats a record of an event.
 pub(super) fn to_json(event: &Event, before: Option<&Asked>, told: u64) -> Result<String, StoreError> {
     serde_json::to_string(&Written { event, before, told })
-        .map_err(|error| StoreError::new("write down", Path::new(event.name()), io::Error::from(error)))
+        .map_err(|error| StoreError::new("serialize", Path::new(event.name()), io::Error::from(error)))
 }
 
-/// The event of a record, and what stands beside it.
+/// Parses a record into its event and the fields beside it.
 pub(super) fn from_json(text: &str) -> Result<(Event, Beside), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let record = reader.deserialize_map(Reading)?;

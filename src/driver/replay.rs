@@ -1,4 +1,4 @@
-//! Replay: the journal of a run is folded once more, and the machine must ask for what it asked for then.
+//! Replay: folds the journal of a run again and checks that the machine asks for the same actions.
 
 use super::fold::Folded;
 use super::record::{self, Asked};
@@ -7,27 +7,27 @@ use crate::id::RunId;
 use crate::store::{RunState, Store};
 use serde::Serialize;
 
-/// What became of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replayed {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// How many records its journal has.
+    /// The number of records in its journal.
     pub records: u64,
-    /// The first difference; `None`: there is none.
+    /// The first difference. `None` if there is none.
     pub difference: Option<Difference>,
 }
 
-/// Where the machine of today does something else.
+/// The place where today's machine acts differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The number of the record after which it does.
+    /// The number of the record after which it differs.
     pub seq: u64,
-    /// The kind of its event.
+    /// The kind of that record.
     pub event: String,
-    /// What was asked for then; for the last record, how the run ended.
+    /// The actions in the journal. For the last record, the outcome of the run.
     pub then: String,
-    /// What is asked for now.
+    /// The actions or the outcome now.
     pub now: String,
 }
 
@@ -38,10 +38,11 @@ impl Difference {
     }
 }
 
-/// Folds the journal of a run, and compares: after each record what was asked for, at the end how it ended.
+/// Folds the journal of a run and compares the actions after each record, and the outcome at the
+/// end.
 ///
 /// # Errors
-/// When there is no such run, or its journal is damaged or cannot be understood.
+/// [`ResumeFault`] if the run does not exist, or its journal is damaged or cannot be understood.
 pub fn replay(store: &Store, run: &RunId) -> Result<Replayed, ResumeFault> {
     let row = store.run(run)?;
     readable(&row.head)?;
@@ -56,7 +57,7 @@ pub fn replay(store: &Store, run: &RunId) -> Result<Replayed, ResumeFault> {
     if let (RunState::Ended(then), None) = (row.state, &difference) {
         let now = folded.run.result().map(|result| record::outcome(&result, then.ended_at_ms));
         if now.as_ref() != Some(&then) {
-            let now = now.map_or_else(|| "it has not ended".into(), |now| format!("{now:?}"));
+            let now = now.map_or_else(|| "the run has not ended".into(), |now| format!("{now:?}"));
             difference = Some(Difference { seq: last.0, event: last.1, then: format!("{then:?}"), now });
         }
     }

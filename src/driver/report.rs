@@ -1,4 +1,5 @@
-//! Writes the report: into the run's folder, and wherever the caller wants a copy. None stays that says a better end than the run had.
+//! Writes the report into the run's folder, and to each place for a copy. Removes a report that
+//! claims a better end than the run had.
 
 use super::Settings;
 use crate::causes::chain;
@@ -11,22 +12,22 @@ use serde_json::Value;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The largest report that is read again, in bytes.
+/// The largest report that fledge reads back, in bytes.
 const LARGEST: usize = 64 * 1024 * 1024;
-/// Nobody is waited for.
+/// Does not wait for the reader of a pipe.
 const NOW: &dyn Fn() -> bool = &|| false;
 
 impl Settings {
-    /// Where the report is written too.
+    /// Returns the places for copies of the report.
     pub(super) fn outlets(&self) -> Vec<Outlet> {
         self.reports.iter().map(|path| Outlet::found(path, &self.workspace)).collect()
     }
 }
 
-/// Writes the report of a result, and copies of it. A pipe that nobody reads is waited for until the stop.
+/// Writes the report of a result, and copies of it. Waits for the reader of a pipe until the stop.
 ///
 /// # Errors
-/// When one of its places cannot be written, in a sentence.
+/// A message, if a place cannot be written.
 pub(super) async fn save(
     result: &TaskResult,
     task: &Task,
@@ -39,10 +40,10 @@ pub(super) async fn save(
     write_out(settings.outlets(), text.into_bytes(), stop).await
 }
 
-/// Writes the same bytes to each of these, beside whatever else goes on.
+/// Writes the same bytes to each of these places, on a thread for blocking work.
 ///
 /// # Errors
-/// When one of them cannot be written, in a sentence.
+/// A message, if a place cannot be written.
 pub(super) async fn write_out(outlets: Vec<Outlet>, bytes: Vec<u8>, stop: &CancellationToken) -> Result<(), String> {
     let stop = stop.clone();
     let work = move || outlets.iter().try_for_each(|outlet| outlet.write(&bytes, &|| !stop.is_cancelled()));
@@ -50,10 +51,10 @@ pub(super) async fn write_out(outlets: Vec<Outlet>, bytes: Vec<u8>, stop: &Cance
     written.map_err(|fault| chain(&fault))
 }
 
-/// Writes the report of a run that is over anew, and its copies; waits for nobody.
+/// Writes the report of an ended run again, and its copies. Does not wait for the reader of a pipe.
 ///
 /// # Errors
-/// As those of [`save`].
+/// As for [`save`].
 pub(super) fn correct(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir) -> Result<(), String> {
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
@@ -61,21 +62,21 @@ pub(super) fn correct(result: &TaskResult, task: &Task, settings: &Settings, run
     outlets.try_for_each(|outlet| outlet.write(text.as_bytes(), NOW)).map_err(|fault| chain(&fault))
 }
 
-/// Writes it wherever that goes. From where it does not, an older report of the same run is removed.
+/// Writes the report wherever possible. Elsewhere, removes an older report of this run.
 pub(super) fn replace(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir, copies: &[Outlet]) {
     let text = text(result, task, settings, run_dir);
     let own = Outlet::found(&run_dir.report(), &settings.workspace);
     for outlet in [&own].into_iter().chain(copies) {
         let Err(error) = outlet.write(text.as_bytes(), NOW) else { continue };
-        tracing::error!(error = %chain(&error), "the report cannot be written");
+        tracing::error!(error = %chain(&error), "cannot write the report");
         let is_ours = |old: &str| parsed(old).is_some_and(|old| old["run"] == result.run.as_str());
         if let Err(error) = outlet.remove_if(LARGEST as u64, is_ours) {
-            tracing::error!(%error, path = %outlet.path().display(), "an older report of this run is left, and does not say how it ended");
+            tracing::error!(%error, path = %outlet.path().display(), "an outdated report of this run remains");
         }
     }
 }
 
-/// Whether the report in the run's folder says that the run ended like this.
+/// Returns true if the report in the run's folder has the reason and the exit code of this result.
 pub(super) fn says(run_dir: &RunDir, result: &TaskResult) -> bool {
     read(&run_dir.report())
         .is_some_and(|report| report["reason"] == result.reason.to_string() && report["exit_code"] == result.exit_code)

@@ -1,5 +1,7 @@
-//! Resuming: the journal of an interrupted run is folded, what was never answered is done again or, where it may have changed something,
-//! answered with that; then the run goes on. An interrupted resume is resumed like any other run.
+//! Resume: folds the journal of an interrupted run and continues the run from there.
+//!
+//! Unanswered actions are performed again. If one may have changed something, the answer is that
+//! its outcome is unknown. An interrupted resume is resumed like any other run.
 
 use super::bus::next_life;
 use super::drive::{Beginning, Drive};
@@ -17,54 +19,56 @@ use crate::workspace::Outlet;
 use crate::workspace::worktree::Worktree;
 use std::sync::Arc;
 
-/// A run cannot be taken up again, or not be replayed.
+/// An error that prevents a resume or a replay.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum ResumeFault {
-    /// It is not there, damaged, or driven by somebody else.
+    /// The run does not exist, is damaged, or another process drives it.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It ended, and was not verified.
+    /// The run ended and was not verified.
     #[error(
-        "run {run} is over ({reason}): there is nothing to resume; `fledge runs continue` starts another run with its conversation"
+        "run {run} has ended ({reason}), so it cannot be resumed; \
+         start another run with its conversation: `fledge runs continue`"
     )]
     Over { run: RunId, reason: String },
-    /// It has not ended yet.
-    #[error("run {run} is not over: `fledge runs resume` goes on with it")]
+    /// The run has not ended yet.
+    #[error("run {run} has not ended: continue it with `fledge runs resume`")]
     NotOver { run: RunId },
-    /// It worked in another folder.
-    #[error("run {run} works in {theirs}, and this is {ours}")]
+    /// The run worked in another folder.
+    #[error("run {run} works in {theirs}, not in {ours}")]
     Elsewhere { run: RunId, theirs: String, ours: String },
-    /// It worked with other models.
-    #[error("run {run} works with {theirs}, and by the configuration of today that would be {ours}")]
+    /// The run worked with other models.
+    #[error("run {run} was started with {theirs}, but the configuration now selects {ours}")]
     OtherModels { run: RunId, theirs: String, ours: String },
-    /// Its records have a newer form.
+    /// The records have a newer format.
     #[error(
-        "the journal of run {run} has version {found}, and this fledge knows versions up to {JOURNAL_SCHEMA_VERSION}"
+        "the journal of run {run} has version {found}, but this fledge supports versions up to {JOURNAL_SCHEMA_VERSION}"
     )]
     Newer { run: RunId, found: u32 },
-    /// A record, or with number 0 what the run was begun with, is not what this fledge understands.
-    #[error("record {seq} of the journal of run {run} cannot be understood")]
+    /// A record cannot be understood. Number 0 means the terms of the run.
+    #[error("cannot parse record {seq} of the journal of run {run}")]
     Unclear { run: RunId, seq: u64, source: serde_json::Error },
-    /// The gate from before the agent started is not there as it was. It is never frozen again from what an agent may have changed.
+    /// The gate from before the agent started is missing or changed. fledge never freezes it again
+    /// from files that an agent may have changed.
     #[error("the frozen gate of run {run} is gone: {why}")]
     Gate { run: RunId, why: String },
-    /// Its report says something else than its journal, and cannot be written anew.
-    #[error("the report of run {run} cannot be corrected: {why}")]
+    /// The report contradicts the journal and cannot be written again.
+    #[error("cannot correct the report of run {run}: {why}")]
     Report { run: RunId, why: String },
-    /// It is verified, and its patch cannot be written once more.
-    #[error("run {run} is verified, and its patch cannot be written again: {why}")]
+    /// The run is verified, but its patch cannot be written again.
+    #[error("run {run} is verified, but its patch cannot be written again: {why}")]
     Patch { run: RunId, why: String },
-    /// Somebody asked for a stop before it went on.
-    #[error("run {run} was not gone on with: it was asked to stop")]
+    /// A stop was requested before the run continued.
+    #[error("run {run} was not resumed: a stop was requested")]
     Stopped { run: RunId, by: StopCause },
-    /// Its gate or its tools cannot be made ready for now.
-    #[error("run {run} cannot go on: {why}")]
+    /// The gate or the tools cannot be prepared for now.
+    #[error("cannot resume run {run}: {why}")]
     NotReady { run: RunId, why: String },
 }
 
 impl ResumeFault {
-    /// The reason whose exit code says it.
+    /// Returns the reason, which determines the exit code.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Store(StoreError::Held { .. }) => Reason::Blocked,
@@ -82,18 +86,19 @@ impl ResumeFault {
     }
 }
 
-/// Whether a run ended only for now: a model wanted to be left alone for too long, or the process was asked to end by whoever runs it, not by
-/// a person who has seen enough.
+/// Returns true if a run ended only for now. Either a model asked for too long a pause, or the
+/// process was asked to terminate, not interrupted by a person.
 pub fn is_for_now(state: &RunState) -> bool {
     let RunState::Ended(outcome) = state else { return false };
     let is = |reason: Reason, by| outcome.reason == reason.to_string() && outcome.exit_code == reason.exit_code(by);
     is(Reason::Blocked, None) || is(Reason::Cancelled, Some(StopCause::Terminate))
 }
 
-/// What a run was begun with.
+/// Returns the row and the terms of a run.
 ///
 /// # Errors
-/// When there is no such run, or it was begun by a newer fledge.
+/// [`ResumeFault`] if the run does not exist, was started by a newer fledge, or has unreadable
+/// terms.
 pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, Terms), ResumeFault> {
     let row = store.run(run)?;
     readable(&row.head)?;
@@ -101,19 +106,20 @@ pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, Terms), ResumeFault>
     Ok((row, terms.map_err(|source| ResumeFault::Unclear { run: run.clone(), seq: 0, source })?))
 }
 
-/// That a run is this machine's to go on with.
+/// Checks that no other machine drives a run.
 ///
 /// # Errors
-/// [`StoreError::Elsewhere`] where another one drives it.
+/// [`StoreError::Elsewhere`] if another machine does.
 pub fn must_be_ours(row: &RunRow) -> Result<(), StoreError> {
     let (run, machine) = (row.head.id.clone(), row.machine.clone());
     machine.map_or(Ok(()), |machine| Err(StoreError::Elsewhere { run, machine }))
 }
 
-/// What a run has cost, in millionths of a US dollar, as far as that is known; of one that did not end also what it had asked for.
+/// Returns the known cost of a run, in millionths of a US dollar. If the run has not ended, calls
+/// in flight count with what is reserved for them.
 ///
 /// # Errors
-/// When its journal cannot be read.
+/// [`ResumeFault`] if its journal cannot be read.
 pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeFault> {
     if let RunState::Ended(outcome) = &row.state {
         return Ok(outcome.cost_micros.unwrap_or(0));
@@ -123,7 +129,7 @@ pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeFault> {
     Ok(folded(run, store.events(run, 0)?)?.cost())
 }
 
-/// Whether this program understands the records of a run.
+/// Checks that this program understands the records of a run.
 pub(super) fn readable(head: &RunHead) -> Result<(), ResumeFault> {
     if head.journal_version > JOURNAL_SCHEMA_VERSION {
         return Err(ResumeFault::Newer { run: head.id.clone(), found: head.journal_version });
@@ -131,7 +137,7 @@ pub(super) fn readable(head: &RunHead) -> Result<(), ResumeFault> {
     Ok(())
 }
 
-/// What is done with a run whose frozen gate is lost.
+/// The treatment of a run whose frozen gate is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LostGate {
     Refused,
@@ -139,22 +145,27 @@ enum LostGate {
 }
 
 impl Agent {
-    /// Goes on with a run that was interrupted, or whose report could not be written, to its end. Where its gate had passed and no report
-    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes, a model that
-    /// blocked the run, since it wanted to be left alone for too long, is asked once more, and one that was ended by SIGTERM goes on like one that
-    /// was killed. Any other run that was verified gives its result again, and nothing is begun.
+    /// Continues a run to its end, if it was interrupted or its report could not be written.
+    ///
+    /// A resume also repeats:
+    /// - the gate, if it had passed and no report says so;
+    /// - a failed delivery of verified work;
+    /// - the request to a model that blocked the run by asking for too long a pause;
+    /// - the work that SIGTERM ended, as after a kill.
+    ///
+    /// Any other verified run returns its result again and starts nothing.
     ///
     /// # Errors
-    /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
+    /// As for [`Agent::run_task`]. [`RunError::NotResumed`] if the run cannot continue.
     pub async fn resume(&mut self, run: &RunId) -> Result<TaskResult, RunError> {
         self.take_up(run, LostGate::Refused).await
     }
 
-    /// The same, for who would else start another run: one whose frozen gate is lost, so that nobody can ever go on with it, ends as
-    /// `gate_errored`.
+    /// Continues a run like [`Agent::resume`], for a caller that would otherwise start another run.
+    /// A run whose frozen gate is lost can never continue, so it ends as `gate_errored`.
     ///
     /// # Errors
-    /// As those of [`Agent::resume`]; [`RunError::GateLost`] when that has happened.
+    /// As for [`Agent::resume`]. [`RunError::GateLost`] if the frozen gate was lost.
     pub async fn resume_or_end(&mut self, run: &RunId) -> Result<TaskResult, RunError> {
         self.take_up(run, LostGate::Ended).await
     }
@@ -196,7 +207,7 @@ impl Agent {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
             lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
                 Ok(()) => None,
-                Err(_) if !needs_gate => None, // the report is written without what is found out with them
+                Err(_) if !needs_gate => None, // the report is written without their findings
                 Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
                 Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),
                 Err(Unready::NotNow(_)) if self.stop.token().is_cancelled() => {
@@ -221,7 +232,8 @@ impl Agent {
         }
     }
 
-    /// Sets right what is left of a run that is over, and gives its result where it was verified.
+    /// Corrects the report and the patch of an ended run, and returns its result if it was
+    /// verified.
     async fn give_again(
         &self,
         store: &Store,
@@ -236,7 +248,7 @@ impl Agent {
                 ResumeFault::Over { run: run.clone(), reason: Reason::label_of(&outcome.reason).to_owned() }.into()
             );
         }
-        // Where only the state was kept, on a fresh machine, the patch of then is gone.
+        // If only the state was kept, on a fresh machine, the earlier patch is missing.
         if let Some(path) = &hands.settings.patch {
             let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
             written.map_err(|why| ResumeFault::Patch { run: run.clone(), why })?;
@@ -244,7 +256,7 @@ impl Agent {
         self.tell_again(run, folded).await
     }
 
-    /// Tells how a run began and ended that is over, and gives its result.
+    /// Sends the events of the start and the end of an ended run, and returns its result.
     async fn tell_again(&self, run: &RunId, folded: Folded) -> Result<TaskResult, RunError> {
         for (event, seq) in folded.told.into_iter().zip(next_life(folded.seq) + 1..) {
             self.bus.tell(EventRecord::now(run, seq, event));
@@ -253,11 +265,11 @@ impl Agent {
         RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 
-    /// Whether it is the run of this workspace and, where it is to go on, of these models.
+    /// Checks that the run belongs to this workspace and, if it is to continue, to these models.
     fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeFault> {
         let RunRow { head, state, .. } = row;
         let ours = self.settings.workspace.display().to_string();
-        // One with a worktree of its own finds it from wherever its project's runs are found.
+        // A run with a worktree can be resumed wherever the runs of its project are found.
         if head.workspace != ours && worktree.is_none() {
             return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
@@ -270,7 +282,7 @@ impl Agent {
     }
 }
 
-/// The fold of the records of a run.
+/// Folds the records of a run.
 pub(super) fn folded(run: &RunId, records: Events<'_>) -> Result<Folded, ResumeFault> {
     let mut folded = Folded::default();
     for record in records {

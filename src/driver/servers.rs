@@ -1,4 +1,4 @@
-//! The MCP servers of a run: which ones the task has, what they offer, and what the model hears of a call.
+//! The MCP servers of a run: the servers of its task, their tools, and the results of calls.
 
 use super::briefing::{PlanFault, patterns};
 use super::ground::Ground;
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 /// The lowest tier that has tools of MCP servers.
 const TIER: Tier = Tier::Tool;
 
-/// The servers that a task names; none below their tier.
+/// Returns the servers that a task names, without those of a higher tier.
 ///
 /// # Errors
-/// When there is none of that name.
+/// [`PlanFault`] if a server is unknown, or if the agent could have written what it runs.
 pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground) -> Result<Servers, PlanFault> {
     let mut servers: Vec<Server> = Vec::new();
     for name in &task.mcp {
@@ -29,7 +29,7 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground
             let meant = meant(name, known.iter().copied()).map(|meant| format!("{meant} ")).unwrap_or_default();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let why = format!(
-                "{}: there is no MCP server `{name}` ({meant}known: {known}); `mcp:` in fledge.yaml says which there are",
+                "{}: unknown MCP server `{name}` ({meant}known: {known}); define servers under `mcp:` in fledge.yaml",
                 task.source
             );
             return Err(PlanFault::bad(why));
@@ -41,20 +41,20 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground
             servers.push(server.clone());
         }
     }
-    // To look for holes walks through the whole workspace.
+    // Computing the rules walks through the whole workspace.
     let mut holes = match servers.is_empty() {
         true => Holes::default(),
         false => enclosure::holes(settings, task, run, &ground.dependencies),
     };
     let wall = ground.wall.clone();
-    holes.writable.retain(|path| *path != run.outputs()); // results of tools are none of their business
+    holes.writable.retain(|path| *path != run.outputs()); // servers need no results of tools
     Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))
 }
 
-/// Asks them for their tools and adds these to what a run begins with.
+/// Asks the servers for their tools and adds these to the plan.
 ///
 /// # Errors
-/// When one is not there that the run cannot be without.
+/// [`PlanFault`] if a server is missing that the run needs.
 pub(super) async fn offer(
     servers: &Servers,
     task: &Task,
@@ -63,7 +63,7 @@ pub(super) async fn offer(
     stop: &CancellationToken,
 ) -> Result<(), PlanFault> {
     if !task.mcp.is_empty() && task.tier < TIER {
-        plan.notes.push("a task of the tier `read` has no tools of MCP servers".into());
+        plan.notes.push("tasks of the tier `read` get no tools of MCP servers".into());
         return Ok(());
     }
     let too_low = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name) && task.tier < server.tier);
@@ -75,7 +75,8 @@ pub(super) async fn offer(
     for tool in offer.tools {
         let is_allowed = allow.is_match(&tool.name) && !deny.is_match(&tool.name);
         let access = if is_allowed { ToolAccess::Allowed } else { ToolAccess::Denied };
-        // Whatever it says of itself: it may change something, is not run beside others, and not run again.
+        // Whatever the tool says of itself, it may change something. So it runs alone and is not
+        // run again.
         plan.rules.push(ToolRule { name: tool.name.clone(), access, role: ToolRole::Writer });
         if is_allowed {
             offered.push(tool);
@@ -88,21 +89,21 @@ pub(super) async fn offer(
     Ok(())
 }
 
-/// What a person should know of a server who trusts the wall.
+/// Returns warnings about a server for a person who trusts the sandbox.
 fn cautions(server: &Server, wall: Option<WallKind>) -> Vec<String> {
     let name = &server.name;
     match &server.reach {
         Reach::Http { .. } => {
-            vec![format!("MCP server `{name}`: what the agent tells it leaves this machine or its sandbox")]
+            vec![format!("MCP server `{name}`: data that the agent sends to it leaves this machine or its sandbox")]
         }
         Reach::Program { .. } if wall == Some(WallKind::Off) => Vec::new(),
-        Reach::Program { .. } if !server.is_walled => vec![format!("MCP server `{name}` stands outside the sandbox")],
+        Reach::Program { .. } if !server.is_walled => vec![format!("MCP server `{name}` runs outside the sandbox")],
         Reach::Program { .. } if server.network => vec![format!("MCP server `{name}` reaches the network")],
         Reach::Program { .. } => Vec::new(),
     }
 }
 
-/// Calls a tool of theirs.
+/// Calls a tool of a server.
 pub(super) async fn call(
     servers: &Servers,
     host: &ToolHost,

@@ -1,36 +1,37 @@
-//! Likely slips in a task that is valid: the run begins with a warning.
+//! Likely mistakes in a valid task. The run begins with a warning for each.
 
 use crate::task::Task;
 use crate::workspace::pattern::Patterns;
 use crate::yaml::nearest;
 use std::collections::BTreeSet;
 
-/// The longest name in braces that may be meant as a parameter, in bytes.
+/// The longest name in braces that counts as a parameter, in bytes.
 const LONGEST: usize = 64;
 
-/// Returns a warning for each pattern of `files` that fits none of these paths of the base, and for names in braces that nothing fills in.
+/// Returns a warning for each pattern of `files` that fits none of these paths of the base. Also
+/// warns of the first name in double braces that nothing fills in.
 pub(super) fn slips(task: &Task, paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = paths.iter().filter_map(|path| Some(path.split_once('/')?.0)).collect();
     let fits = |pattern: &str| Patterns::trees([pattern]).is_ok_and(|trees| paths.iter().any(|path| trees.fit(path)));
     let unfit = task.files.iter().filter(|pattern| !paths.is_empty() && !fits(pattern)).filter_map(|pattern| {
         let (folder, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
         let near = nearest(folder, folders.iter().copied()).filter(|near| *near != folder);
-        // A plain path may be that of a file that the task makes.
+        // A plain path may be that of a file which the task creates.
         if near.is_none() && !pattern.contains(['*', '?', '[', '{']) {
             return None;
         }
         let near = near.map(|near| format!("; did you mean `{near}/{rest}`?")).unwrap_or_default();
-        Some(format!("`files` has `{pattern}`, which fits no file of the project{near}"))
+        Some(format!("`{pattern}` in `files` matches no file of the project{near}"))
     });
     let unfilled = unfilled(&task.prompt).map(|name| {
         let shown = format!("{{{{ {name} }}}}");
-        format!("`{shown}` is sent as it is: the task has no `params` that say what it stands for")
+        format!("`{shown}` is sent unchanged: the task has no `params` to replace it")
     });
     let place = if task.source == "-" { String::new() } else { format!("{}: ", task.source) };
     unfit.chain(unfilled).map(|said| place.clone() + &said).collect()
 }
 
-/// The first name in double braces that is no expression of GitHub's (`${{ … }}`).
+/// Returns the first name in double braces, apart from GitHub's expressions (`${{ … }}`).
 fn unfilled(text: &str) -> Option<&str> {
     text.match_indices("{{").filter(|(at, _)| !text[..*at].ends_with('$')).find_map(|(at, open)| {
         let rest = &text[at + open.len()..];
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn patterns_that_fit_nothing_and_names_that_nothing_fills_in_are_told() {
         let unfit = |pattern: &str, near: &str| {
-            format!("t.md: `files` has `{pattern}`, which fits no file of the project{near}")
+            format!("t.md: `{pattern}` in `files` matches no file of the project{near}")
         };
         for (files, said) in [
             (&["src/**"][..], String::new()),
@@ -67,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(warned("Mend it.", files), said, "{files:?}");
         }
-        let sent = "t.md: `{{ isue }}` is sent as it is: the task has no `params` that say what it stands for";
+        let sent = "t.md: `{{ isue }}` is sent unchanged: the task has no `params` to replace it";
         for (text, said) in [
             ("Mend {{ isue }}.", sent),
             ("Mend {{isue}}.", sent),

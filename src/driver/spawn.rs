@@ -1,5 +1,5 @@
-//! `subagent-spawn` as a model sees it: what it is told of it, what it may ask for, and what the sub-agent begins with. A sub-agent has no
-//! tool that its parent does not have.
+//! The tool `subagent-spawn`: its specification, its arguments, and the plan of a sub-agent. A
+//! sub-agent gets only tools that its parent has.
 
 use super::alike;
 use super::briefing::{INSTRUCTIONS, patterns};
@@ -11,82 +11,87 @@ use crate::tool::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The tool's name.
+/// The name of the tool.
 pub(super) const NAME: &str = "subagent-spawn";
-/// The lowest tier that has it: it spends, and may change files.
+/// The lowest tier that has the tool, which spends money and may change files.
 pub(super) const TIER: Tier = Tier::Tool;
-/// Bytes of what a sub-agent is asked.
+/// The most bytes of a sub-agent's task.
 const MAX_TASK: usize = 32 * 1024;
-/// Characters of a title that is made of a task.
+/// The most characters of a title.
 const TITLE: usize = 60;
 
-const DESCRIPTION: &str = "Hand a part of your work to another agent with a conversation of its own: it knows only what `task` says, works in \
-    the same files, and you get its closing report, the paths that it changed and what it used, not its conversation. Good for a search or a \
-    change that stands by itself; several calls in one turn work at the same time, at most four, so give each its own files. It spends \
-    of this run's budget and has at most half of what is left. Nothing judges its work but you and, at the end, the project's checks.";
+const DESCRIPTION: &str = "Give a part of your work to another agent with a separate conversation. \
+    It knows only what `task` says and works in the same files. \
+    You get its final report, the paths that it changed and what it used, not its conversation. \
+    Use it for a search or an independent change. \
+    Several calls in one turn run at the same time, at most four: give each its own files. \
+    It spends this run's budget and can use at most half of the rest. \
+    Only you and, at the end, the project's checks judge its work.";
 
-const SYSTEM: &str = "You are a sub-agent: an agent that works on a task in a repository has handed you a part of it. You are alone: nobody is \
-    there to answer questions, so decide by yourself. Work with the tools; paths are relative to the repository's root. Others may be at work in \
-    the same files, so read before you change, change only what your part needs, and keep the style of the code around. Checks and what \
-    defines them (lanes/, specs/, CI files) are protected: changes there are refused or undone. When your part is done, or cannot be, end with a \
-    short report and no tool call: what you found or did, with paths, and what is left. It is all that the other agent gets of you.";
+const SYSTEM: &str = "You are a sub-agent: another agent works on a task in a repository and gave you a part of it. \
+    No person can answer questions: decide by yourself. Work with the tools. \
+    Paths are relative to the root of the repository. \
+    Other agents may work in the same files: read before you change, change only what your part needs, and keep the \
+    style of the surrounding code. \
+    Do not change the checks or the files that define them (lanes/, specs/, CI files): such changes are refused or \
+    undone. When your part is done or cannot be done, end with a short report and no tool call. \
+    Report what you found or did, with paths, and what is left. The other agent sees only this report.";
 
-/// What a model asks for.
+/// The arguments of a call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wish {
-    /// What the sub-agent is to do.
+    /// The task of the sub-agent.
     task: String,
     /// A few words for people.
     title: Option<String>,
-    /// The highest tier of tools that it has.
+    /// The highest tier of its tools.
     tier: Option<String>,
-    /// The tools that it has, by name or as globs.
+    /// Its tools, by name or as globs.
     tools: Option<Vec<String>>,
-    /// Model calls that it may make.
+    /// The most model calls that it may make.
     pub(super) turns: Option<u64>,
 }
 
-/// What the model is told of the tool.
+/// Returns the specification of the tool for the model.
 pub(super) fn spec() -> ToolSpec {
     let tiers = Tier::WORDS.map(|(word, _)| word);
     let schema = json!({"type": "object", "additionalProperties": false, "required": ["task"], "properties": {
-        "task": {"type": "string", "description": "all that it has to know: what to do, where, and what to report"},
+        "task": {"type": "string", "description": "everything it must know: what to do, where, and what to report"},
         "title": {"type": "string", "description": "a few words for people"},
-        "tier": {"type": "string", "enum": tiers, "description": "read: only looks; tool: also writes files; code: also runs commands; yours by default"},
-        "tools": {"type": "array", "items": {"type": "string"}, "description": "only these of your tools, by name or as globs; all by default"},
-        "turns": {"type": "integer", "minimum": 1, "description": "model calls that it may make at most"}
+        "tier": {"type": "string", "enum": tiers, "description": "read: only reads; tool: also writes files; code: also runs commands; default: your tier"},
+        "tools": {"type": "array", "items": {"type": "string"}, "description": "the tools that it gets, by name or glob; default: all of yours"},
+        "turns": {"type": "integer", "minimum": 1, "description": "the maximum number of its model calls"}
     }});
     ToolSpec { name: NAME.into(), description: DESCRIPTION.into(), schema }
 }
 
 impl Wish {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with them, for the model.
+    /// A message for the model.
     pub(super) fn read(input: &Value) -> Result<Self, String> {
-        let takes = "it takes {task: string, title?: string, tier?: string, tools?: array, turns?: integer}";
+        let takes = "expected {task: string, title?: string, tier?: string, tools?: array, turns?: integer}";
         let wish = Self::deserialize(input).map_err(|error| format!("{NAME}: {error}; {takes}"))?;
         if wish.task.trim().is_empty() {
-            return Err(format!("{NAME}: `task` is empty: say what the sub-agent is to do"));
+            return Err(format!("{NAME}: `task` is empty: say what the sub-agent must do"));
         }
         if wish.task.len() > MAX_TASK {
             let bytes = wish.task.len();
-            return Err(format!("{NAME}: `task` has {bytes} bytes, and {MAX_TASK} are allowed: name files instead"));
+            return Err(format!("{NAME}: `task` has {bytes} bytes, and the limit is {MAX_TASK}: name files instead"));
         }
         if wish.turns == Some(0) {
-            return Err(format!("{NAME}: `turns` must be a whole number from 1 on, found 0"));
+            return Err(format!("{NAME}: `turns` must be at least 1, found 0"));
         }
         Ok(wish)
     }
 
-    /// What it is to do.
     pub(super) fn task(&self) -> &str {
         &self.task
     }
 
-    /// What people call it.
+    /// Returns the title for people: the given one, or the first line of the task.
     pub(super) fn title(&self) -> String {
         let given = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
         let title = given.unwrap_or_else(|| self.task.trim()).lines().next().unwrap_or_default();
@@ -96,10 +101,11 @@ impl Wish {
         }
     }
 
-    /// What a sub-agent of this run, which is of this tier, begins with, and its own tier.
+    /// Returns the plan of a sub-agent, and its tier. `tier` is the tier of the parent.
     ///
     /// # Errors
-    /// When it asks for more than its parent has, or for tools that there are none of; for the model.
+    /// A message for the model, if the call asks for more than the parent has, or for tools that do
+    /// not exist.
     pub(super) fn plan(&self, parent: &Run, tier: Tier, ready: &Ready) -> Result<(Plan, Tier), String> {
         let asked = self.tier(tier)?;
         let named = self.tools.as_deref().map(patterns).transpose();
@@ -145,14 +151,14 @@ impl Wish {
         if *tier > parents {
             let ours = parents.name();
             return Err(format!(
-                "{NAME}: the tier `{word}` is above your own, `{ours}`: a sub-agent has no more than you"
+                "{NAME}: the tier `{word}` is above your tier `{ours}`: a sub-agent cannot have more than you"
             ));
         }
         Ok(*tier)
     }
 }
 
-/// The project's instructions as they were before the agent: they stand at the end of its parent's prompt.
+/// Returns the project's instructions from before the agent, at the end of the parent's prompt.
 fn instructions(system: &str) -> &str {
     system.find(INSTRUCTIONS).map_or("", |at| &system[at..])
 }

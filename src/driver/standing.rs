@@ -1,5 +1,7 @@
-//! Where the user's repository stood before the agent, behind a wall that does not keep `.git` as it is: what stands elsewhere at the end is
-//! told. It may be the user's own doing, so nothing is moved back.
+//! Changes of the user's repository during a run in a sandbox that does not protect `.git`.
+//!
+//! fledge records the head, the references and the staged files before the agent starts, and
+//! reports differences at the end. The user may have made them, so fledge undoes nothing.
 
 use super::ground::Ground;
 use super::perform::Hands;
@@ -11,11 +13,11 @@ use crate::workspace::delivery::{DeliveryFault, Repository, Standing};
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
-/// The file of a run in which it is kept.
+/// The file of a run with the state of the repository before the agent.
 const FILE: &str = "repository";
 
 impl Planner {
-    /// Writes down where the repository stands. Without that nothing is told later, and nothing else is lost.
+    /// Records the state of the repository. A failure only loses the later report.
     pub(super) async fn note_standing(&self, ground: &Ground) {
         if ground.wall.kind() == WallKind::Bubblewrap {
             return;
@@ -30,16 +32,17 @@ impl Planner {
         let kept = match noted.await {
             Ok(Some(standing)) => serde_json::to_vec(&standing).unwrap_or_default(),
             Ok(None) => return,
-            Err(fault) => return tracing::debug!(%fault, "where the repository stands cannot be told"),
+            Err(fault) => return tracing::debug!(%fault, "cannot read the state of the repository"),
         };
         if let Err(error) = write_whole(&self.run_dir.path().join(FILE), &kept) {
-            tracing::debug!(%error, "where the repository stands is not kept");
+            tracing::debug!(%error, "cannot keep the state of the repository");
         }
     }
 }
 
 impl Hands {
-    /// What of the repository stands elsewhere than before the agent, a line each. What configures git must be as it was.
+    /// Returns the changes of the repository since then, one line each. The files that configure
+    /// git must be restored before.
     pub(super) async fn moved(&self, result: Option<&TaskResult>, stop: &CancellationToken) -> Vec<String> {
         let kept = fs::read(self.run_dir.path().join(FILE)).ok();
         let before: Option<Standing> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
@@ -52,8 +55,8 @@ impl Hands {
         let told = match now.await {
             Ok(now) => before.moved(&now, delivered),
             Err(_) if stop.is_cancelled() => Vec::new(),
-            Err(fault) => vec![format!("where the repository stands cannot be told any more: {fault}")],
+            Err(fault) => vec![format!("cannot check the repository for changes: {fault}")],
         };
-        told.into_iter().map(|told| format!("in the repository, while the run was under way: {told}")).collect()
+        told.into_iter().map(|told| format!("the repository changed during the run: {told}")).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The wish to stop, and who has it.
+//! Requests to stop or rest, and their cause.
 
 use crate::verdict::StopCause;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long each part of the end of a run may go on after the user asked for a stop.
+/// The time that each part of the end of a run has after the user asked for a stop.
 const IN_HASTE: Duration = Duration::from_millis(250);
-/// The longest that the end of a run may take to keep the agent's last state where no user waits: a candidate
-/// that was beaten, or a run that ended by itself.
+/// The time that the end of a run has to keep the agent's final files while no user waits: for a
+/// beaten candidate, or a run that ended by itself.
 pub(super) const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// A cancellation token that remembers who cancelled it.
@@ -18,17 +18,18 @@ pub struct Stop {
     token: CancellationToken,
     rest: CancellationToken,
     cause: Arc<AtomicU8>,
-    /// The token of the whole that this is a part of.
+    /// The token of the whole, if this is a part of it.
     whole: Option<CancellationToken>,
 }
 
 impl Stop {
-    /// A stop that follows the token of a library user.
+    /// Creates a stop that follows the token of a library user.
     pub fn of(token: CancellationToken) -> Self {
         Self { token, ..Self::default() }
     }
 
-    /// A stop for a part of the work: it follows this one and has its cause, and the part can be cancelled by itself.
+    /// Creates a stop for a part of the work. It follows this stop and has its cause, and can be
+    /// cancelled alone.
     #[must_use]
     pub fn part(&self) -> Self {
         Self {
@@ -39,18 +40,18 @@ impl Stop {
         }
     }
 
-    /// A stop that another token brings about, with the cause of this one where it has any.
+    /// Creates a stop that another token triggers, with the cause of this one.
     pub(super) fn by(&self, token: CancellationToken) -> Self {
         Self { token, cause: Arc::clone(&self.cause), ..Self::default() }
     }
 
-    /// Asks for a rest: the run is left where nothing is under way that a resume could not do again, and goes on with a resume. It is
-    /// not over then.
+    /// Asks for a rest. The run is left when all work under way is work that a resume can repeat.
+    /// It has not ended then, and a resume continues it.
     pub fn ask_for_rest(&self) {
         self.rest.cancel();
     }
 
-    /// What is cancelled when a rest is asked for.
+    /// Returns the token that a request to rest cancels.
     pub(super) fn rest(&self) -> &CancellationToken {
         &self.rest
     }
@@ -66,8 +67,9 @@ impl Stop {
         self.token.cancel();
     }
 
-    /// Waits until a stop is asked for and the end of the run must hurry: `IN_HASTE` later, or, where only this
-    /// part was stopped, after `IN_PEACE` or when the whole is stopped, too.
+    /// Waits until a stop is requested and the end of the run must hurry. That is `IN_HASTE` after
+    /// the stop. If only this part was stopped, `IN_PEACE` passes first, unless the whole is
+    /// stopped earlier.
     pub(super) async fn haste(&self) {
         self.token.cancelled().await;
         if let Some(whole) = &self.whole {
@@ -76,12 +78,12 @@ impl Stop {
         tokio::time::sleep(IN_HASTE).await;
     }
 
-    /// The token itself.
+    /// Returns the token.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Who asked.
+    /// Returns who asked for the stop.
     pub fn cause(&self) -> StopCause {
         match self.cause.load(Ordering::SeqCst) {
             1 => StopCause::Interrupt,

@@ -1,4 +1,4 @@
-//! Runs that are ended from outside at any place, and gone on with.
+//! Runs that are stopped from outside at any point, and resumed.
 
 use super::tests::{agent_of, cut_off, task};
 use super::*;
@@ -24,7 +24,7 @@ fn store(home: &Path, state: &str) -> Store {
     Store::open(&home.join(state), &home.join("tree")).unwrap()
 }
 
-/// The result of a run that is ended once so many events were told.
+/// Runs a task, stops it after this many events, and returns its result.
 async fn stopped_after(events: usize, home: &Path, state: &str, cassette: &str) -> TaskResult {
     let (stop, told) = (Stop::default(), AtomicUsize::new(0));
     let mut agent = agent_of(home, state, cassette).with_stop(stop.clone());
@@ -91,7 +91,7 @@ const COUNTED: &str = r#"turns:
   - { tools: [{ name: shell-exec, input: { command: "true" } }], usage: { input: 200, output: 20 } }
   - { text: "Written.", usage: { input: 300, output: 30 } }"#;
 
-/// The requests and tokens of a run.
+/// Returns the requests, the input tokens and the output tokens of a run.
 fn used(result: &TaskResult) -> (u64, u64, u64) {
     let usage = &result.usage;
     (usage.requests, usage.total.input_tokens, usage.total.output_tokens)
@@ -112,7 +112,7 @@ async fn wherever_a_run_is_left_at_rest_it_is_charged_for_nothing_that_was_not_s
         assert!(matches!(error, RunError::Rests), "{error}");
         rested += 1;
         let run = store(home.path(), &state).find("last").unwrap();
-        // A server that is to stop takes a run up only to leave it again.
+        // A server that is about to stop resumes a run only to leave it again.
         let stop = Stop::default();
         stop.ask_for_rest();
         let again = agent_of(home.path(), &state, COUNTED).with_stop(stop).resume(&run).await;
@@ -124,7 +124,7 @@ async fn wherever_a_run_is_left_at_rest_it_is_charged_for_nothing_that_was_not_s
     assert!(rested * step() > 5, "{rested}");
 }
 
-/// A model whose turn to be asked never comes.
+/// A model that never sends a request, because it waits for its turn.
 #[derive(Debug)]
 struct Waiting(String);
 

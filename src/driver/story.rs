@@ -1,4 +1,4 @@
-//! The story of a run, from its journal.
+//! Builds the story of a run from its journal.
 
 use super::lineage::whose;
 use super::record::{Again, RESUMED, is_event};
@@ -7,7 +7,8 @@ use crate::moment::Moment;
 use crate::report::story::{Story, TakenUp};
 use crate::store::{RunRow, Store};
 
-/// The story of a run as far as its journal can be read, and what keeps it from being read further.
+/// Returns the story of a run as far as its journal can be read, and the error that ended the
+/// reading.
 pub fn story(store: &Store, row: &RunRow) -> (Story, Option<ResumeFault>) {
     let mut story = Story::default();
     let fault = tell(&mut story, store, row).err();

@@ -1,4 +1,5 @@
-//! A run as a cassette: what its models have said, as its journal has it. Secrets are hidden there already.
+//! A run as a cassette: the answers of its models, from its journal. Secrets are hidden there
+//! already.
 
 use super::fold::Folded;
 use super::lineage::whose;
@@ -10,11 +11,11 @@ use crate::provider::{Bounds, Recording};
 use crate::run::{Charter, Event, StateName};
 use crate::store::Store;
 
-/// Gathers what was said to a run, as far as it went. Where another model took over, the failure that led to it is left out: a cassette is
-/// one model.
+/// Collects the answers of a run so far. Leaves out the failure that led to another model, because
+/// a cassette replays as one model.
 ///
 /// # Errors
-/// When there is no such run, or its journal is damaged or cannot be understood.
+/// [`ResumeFault`] if the run does not exist, or its journal is damaged or cannot be understood.
 pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
     let row = store.run(run)?;
     readable(&row.head)?;
@@ -26,7 +27,7 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
         let (of, _) = whose(&record.kind);
         let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
         if !is_event(&record.kind) || of.is_none() && !was_at_work {
-            continue; // what came too late is not asked for again
+            continue; // a late answer is not requested again
         }
         recording.hear(of);
         let (event, _) = record::from_json(&record.data).map_err(wrong)?;
@@ -48,7 +49,7 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
     Ok(recording)
 }
 
-/// What bounded the first of its models: a cassette is one model.
+/// Returns the bounds of the run's first model, because a cassette replays as one model.
 fn bounds(charter: &Charter) -> Bounds {
     let terms = charter.terms.first().cloned().unwrap_or_default();
     let window = terms.context_window.or(charter.context_window);

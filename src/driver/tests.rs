@@ -1,4 +1,5 @@
-//! Whole runs with a cassette in the place of a model: what is written down, and what is not begun.
+//! Whole runs with a cassette as the model: the events that they journal, and the work that they do
+//! not start.
 
 use super::*;
 use crate::chat::{Block, Reply, StopReason};
@@ -16,13 +17,13 @@ const TURNS: &str = r#"turns:
   - { text: "I'll write it.", tools: [{ name: files-write, input: { path: a.txt, content: one } }] }
   - { text: "Written." }"#;
 
-/// A look and a change before the end.
+/// Turns that list files and write one, before the end.
 const LOOK_AND_WRITE: &str = r#"turns:
   - { tools: [{ name: files-list, input: {} }] }
   - { tools: [{ name: files-write, input: { path: a.txt, content: one } }] }
   - { text: "Written." }"#;
 
-/// An agent in an empty workspace.
+/// Returns an agent in an empty workspace.
 fn agent(home: &Path) -> Agent {
     agent_of(home, "state", TURNS)
 }
@@ -68,7 +69,7 @@ pub(super) fn store(home: &Path) -> Store {
     Store::open(&home.join("state"), &home.join("tree")).unwrap()
 }
 
-/// The journal's events, each with its moment.
+/// Returns the journal's events, each with its moment.
 fn journal(home: &Path) -> Vec<(Moment, Event)> {
     let store = store(home);
     let run = store.find("last").unwrap();
@@ -81,7 +82,7 @@ fn journal(home: &Path) -> Vec<(Moment, Event)> {
     records.map(event).collect()
 }
 
-/// How the row of its one run says that it ended.
+/// Returns the outcome of the only run.
 fn ended(home: &Path) -> Outcome {
     let rows = store(home).runs(&Filter::default()).unwrap();
     let [RunRow { state: RunState::Ended(outcome), .. }] = rows.as_slice() else { panic!("{rows:?}") };
@@ -146,7 +147,7 @@ async fn a_run_that_cannot_be_written_down_never_begins() {
     assert_eq!(fs::read_dir(home.path().join("tree")).unwrap().count(), 0);
 }
 
-/// A state folder in which the journal of the one run of `home` ends before record `cut`, counted from 0.
+/// Creates a state folder in which the journal of the one run of `home` has only these records.
 pub(super) fn cut_off(home: &Path, state: &str, records: &[Record]) {
     let whole = store(home);
     let row = whole.runs(&Filter::default()).unwrap().remove(0);
@@ -219,7 +220,7 @@ async fn a_machine_that_asks_for_something_else_is_found_out_with_the_place() {
     assert!(difference.then.starts_with("RunGate (") && difference.now.starts_with("RunTool ("), "{difference:?}");
 }
 
-/// Each line is a record: its number, its moment, its kind, and its data as a text.
+/// Each line of these journals is a record: its number, its moment, its kind, and its data as text.
 #[test]
 fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/journals/v1");
@@ -290,7 +291,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     assert_eq!((result.reason, result.commit.as_deref()), (Reason::Verified, Some("c")));
 }
 
-/// Three dollars a million tokens in, fifteen out.
+/// Sets a price of 3 dollars per million input tokens and 15 dollars per million output tokens.
 fn priced(agent: Agent, context_window: Option<u64>) -> Agent {
     let price = crate::chat::Price { input: 3_000_000, output: 15_000_000, ..Default::default() };
     let terms =
@@ -365,7 +366,7 @@ async fn the_final_answer_fits_its_schema_or_is_sent_back() {
     let form = home.path().join("tree/form.json");
     fs::write(&form, r#"{"type": "objekt"}"#).unwrap();
     let wrong = agent().run_task(asking.clone()).await.unwrap_err().to_string();
-    assert!(wrong.contains("`form.json` is no JSON Schema that can be used: "), "{wrong}");
+    assert!(wrong.contains("`form.json` is not a usable JSON Schema: "), "{wrong}");
     fs::write(&form, r#"{"type": "object", "properties": {"files": {"type": "integer"}}}"#).unwrap();
     let result = agent().run_task(asking).await.unwrap();
     assert_eq!((result.answer, result.attempts.len()), (Some(serde_json::json!({"files": 3})), 1));

@@ -1,5 +1,7 @@
-//! What was told of a run, from its journal: every event that is kept, with the number that it was told with. Told live or read here, it is
-//! the same; only its time is that of the record, which is a little before. What was told in pieces comes whole.
+//! Events of a run from its journal, with the numbers that they had live.
+//!
+//! They equal the live events, but their time is that of the record, which is slightly earlier.
+//! Events that were sent in pieces come whole.
 
 use super::bus::{EVENT_SCHEMA_VERSION, EventRecord};
 use super::fold::{Folded, Said};
@@ -10,10 +12,10 @@ use crate::store::{Events, Record, Store};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 
-/// What was told of a run with numbers behind `after`, up to the newest record that its journal has now.
+/// Returns the events of a run with numbers above `after`, up to the newest record of its journal.
 ///
 /// # Errors
-/// When there is no such run, or it was begun by a newer fledge.
+/// [`ResumeFault`] if the run does not exist or was started by a newer fledge.
 pub fn told<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<Told<'s>, ResumeFault> {
     let head = store.run(run)?.head;
     readable(&head)?;
@@ -22,14 +24,15 @@ pub fn told<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<Told<'s>, R
     Ok(Told { run: run.clone(), after, records, folded, zero_ms: head.started_at_ms, ready, last: 0, is_over: false })
 }
 
-/// The events, in their order; see [`told`]. After an error there is nothing more.
+/// The events of a run, in order; see [`told`]. An error ends them.
 #[derive(Debug)]
 pub struct Told<'s> {
     run: RunId,
     after: u64,
     records: Events<'s>,
     folded: Folded,
-    /// The time of day at which the run's clock would have begun, in milliseconds since 1970: no time passes while nobody drives it.
+    /// The time of day at which the run's clock was at zero, in milliseconds since 1970. A resume
+    /// sets it anew, because the clock stops while no process drives the run.
     zero_ms: i64,
     ready: VecDeque<EventRecord>,
     last: u64,
@@ -52,17 +55,17 @@ impl Iterator for Told<'_> {
 }
 
 impl<'s> Told<'s> {
-    /// Goes on with what the journal has got since, once everything before was read.
+    /// Continues with records that the journal got since, once all earlier ones were read.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// [`ResumeFault`] if the journal cannot be read.
     #[cfg(feature = "cli")]
     pub(crate) fn read_on(&mut self, store: &'s Store) -> Result<(), ResumeFault> {
         self.records = store.events(&self.run, self.last)?;
         Ok(())
     }
 
-    /// The number of the last record that was read.
+    /// Returns the number of the last record that was read.
     pub fn read_so_far(&self) -> u64 {
         self.last
     }

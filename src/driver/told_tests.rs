@@ -1,4 +1,4 @@
-//! Whole runs with a cassette in the place of a model: what is told of them live, and what their journals tell.
+//! Whole runs with a cassette as the model: their live events, and the events from their journals.
 
 use super::*;
 use crate::driver::tests::{agent_of, cut_off, store, task};
@@ -10,7 +10,7 @@ use crate::test_support::drawn;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Looks, changes something, has a sub-agent change something, and ends.
+/// Lists files, changes one, has a sub-agent change one, and ends.
 const MUCH: &str = r#"turns:
   - { text: "I look.", thinking: "Where?", tools: [{ name: files-list, input: {} }] }
   - tools:
@@ -27,7 +27,7 @@ fn all() -> Task {
     Task { tier: Tier::Code, tools: ToolChoice::default(), ..task() }
 }
 
-/// What was told of a run that is worked on or taken up here, at once.
+/// Starts or resumes a run, and returns its result with its live events.
 async fn hear(
     home: &Path,
     state: &str,
@@ -46,7 +46,7 @@ async fn hear(
     (ended, heard)
 }
 
-/// Those that the journal has too, without their times.
+/// Returns the events that the journal has, too, without their times.
 fn kept(heard: &[EventRecord]) -> Vec<EventRecord> {
     heard.iter().filter(|record| record.is_kept).map(timeless).collect()
 }
@@ -63,7 +63,7 @@ fn from_journal(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
     told(&store(home), run, after).unwrap().map(Result::unwrap).collect()
 }
 
-/// What the agents said and called, as JSON, the pieces of a text joined.
+/// Returns what the agents said and called, as JSON. Pieces of one text are joined.
 fn said(events: &[EventRecord]) -> Vec<(Option<String>, String)> {
     let mut said: Vec<(Option<String>, String)> = Vec::new();
     let mut was_text = false;
@@ -104,7 +104,7 @@ async fn what_was_told_in_pieces_is_whole_in_the_journal_behind_the_numbers_of_t
         };
         assert!(all.iter().any(covers), "{piece:?} is in none of {all:#?}");
     }
-    // Who has heard everything up to a number finds only what is behind it, and nothing is left out.
+    // A reader that has all events up to a number gets all events after it.
     for EventRecord { seq, .. } in &heard {
         let rest: Vec<EventRecord> = all.iter().filter(|record| record.seq > *seq).cloned().collect();
         assert_eq!(from_journal(home.path(), &run, *seq), rest);

@@ -1,4 +1,5 @@
-//! Files of the checkout that decide what a run does, and that differ from the commit on which a run in a worktree works.
+//! Uncommitted files of a checkout that decide what a run does. A run in a worktree works on a
+//! commit, without them.
 
 use super::Settings;
 use super::briefing::{INSTRUCTION_FILES, PlanFault, StartingPoint, patterns_of, prepare};
@@ -9,15 +10,15 @@ use crate::workspace::worktree::Uncommitted as Found;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Files that a refusal names.
+/// The most files that a refusal names.
 const NAMED: usize = 10;
-/// A configuration of one person, which is read from the checkout alone.
+/// The configuration file of one person. It is read from the checkout alone.
 const PERSONAL: &str = "fledge.local.yaml";
 
-/// Insists that the checkout has no file that is not committed and decides what a run of this task does.
+/// Checks that no uncommitted file of the checkout decides what a run of this task does.
 ///
 /// # Errors
-/// As those of [`Uncommitted::of`] and [`Uncommitted::must_not_decide`].
+/// As for [`Uncommitted::of`] and [`Uncommitted::must_not_decide`].
 pub async fn must_be_committed(task: &Task, settings: &Settings, scratch: &Path) -> Result<(), PlanFault> {
     if !is_meant(task) {
         return Ok(());
@@ -25,31 +26,38 @@ pub async fn must_be_committed(task: &Task, settings: &Settings, scratch: &Path)
     Uncommitted::of(settings, scratch).await?.must_not_decide(task, settings)
 }
 
-/// Returns true if a run of the task is judged and works on the newest commit of the checkout, although nobody named that commit.
+/// Returns true if a run of the task uses the newest commit of the checkout, although the task does
+/// not name that commit.
 fn is_meant(task: &Task) -> bool {
     task.isolation == Isolation::Worktree && task.base.is_none() && task.gate != GateChoice::Skip
 }
 
-/// The files of a checkout that differ from its newest commit, and its lanes that git ignores.
+/// The files of a checkout that differ from its newest commit, and the lanes that git ignores.
 #[derive(Debug, Clone, Default)]
 pub struct Uncommitted(Found);
 
 impl Uncommitted {
-    /// Finds these files. Finds none where there is no repository or no commit. `scratch` is an empty folder.
+    /// Finds these files. Finds none without a repository or a commit. `scratch` is an empty
+    /// folder.
     ///
     /// # Errors
-    /// [`PlanFault`] when git cannot say.
+    /// [`PlanFault`] if git fails.
     pub async fn of(settings: &Settings, scratch: &Path) -> Result<Self, PlanFault> {
         let (worktree, stop) = (imagined(None, settings, scratch), CancellationToken::new());
         worktree.uncommitted(&[LANES], &settings.env, scratch, &stop).await.map(Self).map_err(unplanned)
     }
 
-    /// Insists that none of the files decides what a run of this task does: its lanes, the configuration, tests and whatever else the
-    /// gate protects, the task itself, and the files that the task names. A run in place works on these files, and a run that names
-    /// its commit or has no gate asked for what it gets. A task that git does not know yet is in no commit, so none differs from it.
+    /// Checks that none of the files decides what a run of this task does.
+    ///
+    /// Such files are lanes, the configuration, tests and other protected files, the task itself,
+    /// and the files that it names. A new file of the task is in no commit, so it differs from
+    /// none.
+    ///
+    /// Passes if the run works in place, names its commit or has no gate. The first works on these
+    /// files, and the others ask for what they get.
     ///
     /// # Errors
-    /// [`PlanFault`] of bad input, which names the files.
+    /// [`PlanFault`] for bad input, which names the files.
     pub fn must_not_decide(&self, task: &Task, settings: &Settings) -> Result<(), PlanFault> {
         let Found { files, ignored } = &self.0;
         if !is_meant(task) || files.is_empty() && ignored.is_empty() {
@@ -84,8 +92,8 @@ impl Uncommitted {
         let verb = if paths.len() == 1 { "differs" } else { "differ" };
         let named = paths[..paths.len().min(NAMED)].join(", ");
         Err(PlanFault::bad(format!(
-            "the run would work on the newest commit and be judged by its files, and {named}{more} {verb} from it: commit first, \
-             or use --from-commit (`base: HEAD` in a task) to work on the commit as it is"
+            "the run would start from the newest commit and be judged by its files, but {named}{more} {verb} \
+             from it: commit first, or use --from-commit (`base: HEAD` in a task) to work without these changes"
         )))
     }
 }

@@ -1,4 +1,5 @@
-//! Known secrets are hidden in every event before it is written down, decided on or shown; also where one comes in two pieces.
+//! Hides known secrets in every event before it is written, decided on or shown, even if a secret
+//! arrives in two pieces.
 
 use crate::chat::{Delta, Image};
 use crate::id::CallId;
@@ -7,17 +8,18 @@ use crate::tool::Mask;
 use crate::verdict::{Reason, StepProgress};
 use serde_json::Value;
 
-/// Bytes with which a line has to end like the beginning of a secret to wait for the next one.
+/// The shortest start of a secret at the end of a line that makes the line wait for the next one,
+/// in bytes.
 const DOUBTFUL: usize = 4;
 
-/// Hides what a mask knows. Pieces of text of which nobody can say yet what they are wait in it for the next ones.
+/// Hides the secrets of a mask. Text that may be the start of a secret waits for the next piece.
 #[derive(Debug)]
 pub(super) struct Veil {
     mask: Mask,
     held: Vec<(Stream, String)>,
 }
 
-/// Whose pieces belong together.
+/// The source of a piece. Pieces with the same source belong together.
 #[derive(Debug, Clone, PartialEq)]
 enum Stream {
     Text(CallId),
@@ -31,7 +33,8 @@ impl Veil {
         Self { mask, held: Vec::new() }
     }
 
-    /// What may be known of an event, in its order: nothing yet, or what was held back before it as well.
+    /// Returns the events that may be passed on, in order: none yet, or also those held back
+    /// before.
     pub(super) fn over(&mut self, event: Event) -> Vec<Event> {
         if self.mask.is_idle() {
             return vec![event];
@@ -62,7 +65,7 @@ impl Veil {
             match all.len() - shown < DOUBTFUL {
                 true => shown = all.len(),
                 false => {
-                    // A line is shown whole or not yet.
+                    // Show a line whole, or hold it back.
                     let held = all.split_off(line.map_or(0, |end| end + 1));
                     self.held.push((stream.clone(), held));
                     all.truncate(line.unwrap_or(0));
@@ -77,13 +80,14 @@ impl Veil {
         if all.is_empty() && !text.is_empty() { Vec::new() } else { stream.say(all) }
     }
 
-    /// An event that is no piece. One that could not be read back is not passed on: the run ends there.
+    /// Hides secrets in an event that is not a piece. If the result cannot be read back, ends the
+    /// run instead.
     fn whole(&self, mut event: Event) -> Event {
         let pictures = self.clean_pictures(&mut event);
-        let Ok(mut value) = serde_json::to_value(&event) else { return event }; // so no journal can have it either
+        let Ok(mut value) = serde_json::to_value(&event) else { return event }; // the journal cannot have it either
         if self.hide(&mut value) {
             event = serde_json::from_value(value).unwrap_or_else(|error| {
-                tracing::error!(%error, event = event.name(), "an event with a secret in it cannot be masked");
+                tracing::error!(%error, event = event.name(), "cannot mask an event that contains a secret");
                 Event::LimitReached { reason: Reason::Internal }
             });
         }
@@ -93,20 +97,20 @@ impl Veil {
         event
     }
 
-    /// Takes the pictures of an event out of it. One with a hole in it would be none that a provider takes, so one with a secret in it is
-    /// left out whole.
+    /// Takes the pictures out of an event. A masked picture would be invalid, so a picture with a
+    /// secret is left out.
     fn clean_pictures(&self, event: &mut Event) -> Vec<Image> {
         let Event::ToolFinished { outcome, .. } = event else { return Vec::new() };
         let mut pictures = std::mem::take(&mut outcome.images);
         let all = pictures.len();
         pictures.retain(|picture| self.mask.hidden(&picture.data).is_none());
         if pictures.len() < all {
-            outcome.content.push_str("\n[a picture was left out: there is a secret in it]");
+            outcome.content.push_str("\n[an image was left out: it contains a secret]");
         }
         pictures
     }
 
-    /// Whether there was something to hide.
+    /// Hides secrets in a value. Returns true if there were any.
     fn hide(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.mask.hidden(text).map(|hidden| *text = hidden).is_some(),
@@ -125,7 +129,7 @@ impl Veil {
     }
 }
 
-/// The stream and text of a piece, or the event that is none.
+/// Returns the stream and the text of a piece, or as an error the event that is not a piece.
 fn piece(event: Event) -> Result<(Stream, String), Box<Event>> {
     match event {
         Event::ModelDelta { call, delta: Delta::Text(text) } => Ok((Stream::Text(call), text)),
@@ -139,7 +143,7 @@ fn piece(event: Event) -> Result<(Stream, String), Box<Event>> {
 }
 
 impl Stream {
-    /// The events that say this.
+    /// Returns the events for this text.
     fn say(self, text: String) -> Vec<Event> {
         match self {
             Self::Text(call) => vec![Event::ModelDelta { call, delta: Delta::Text(text) }],
@@ -206,7 +210,7 @@ mod tests {
         let large = vec![0x89; 1_000_000];
         assert_eq!(
             seen([finished("sk-canary-1", &[&large, b"PNG tEXt sk-canary-1 IEND"])]),
-            [finished("***\n[a picture was left out: there is a secret in it]", &[&large])]
+            [finished("***\n[an image was left out: it contains a secret]", &[&large])]
         );
     }
 }

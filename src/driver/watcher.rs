@@ -1,5 +1,7 @@
-//! Hands things to somebody who may be slow, stuck or panicking, without waiting: a thread and a queue of its own for each. Pieces,
-//! which a later whole thing repeats, are left out for one who is far behind; everything else is kept.
+//! Hands things to a consumer that may be slow, stuck or panicking, without waiting for it.
+//!
+//! Each watcher has a thread and a queue. A consumer that is far behind loses pieces, which a later
+//! whole thing repeats. It loses nothing else.
 
 use crate::process::Pace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,12 +11,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::Notify;
 
-/// Bytes of waiting things beyond which pieces are left out.
+/// Bytes of waiting things above which pieces are dropped.
 const MOST: usize = 4 * 1024 * 1024;
-/// Bytes of waiting things beyond which the pace is shut; it is opened again at half of them.
+/// Bytes of waiting things above which the pace is shut. It is opened again at half of them.
 const ENOUGH: usize = 512 * 1024;
 
-/// One who is told things, in their order.
+/// A consumer that gets things in order.
 #[derive(Debug)]
 pub(crate) struct Watcher<T> {
     queue: Option<Sender<Waiting<T>>>,
@@ -23,22 +25,23 @@ pub(crate) struct Watcher<T> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A thing that waits, its bytes, and how many pieces were left out before it.
+/// A waiting thing, its bytes, and the number of pieces that were dropped before it.
 type Waiting<T> = (T, usize, u64);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Bytes.
+    /// Bytes of waiting things.
     waiting: AtomicUsize,
     lost: AtomicU64,
     pace: Pace,
-    /// Told when nothing is waiting any more.
+    /// Notified when nothing is waiting any more.
     idle: Notify,
 }
 
 impl<T: Send + 'static> Watcher<T> {
-    /// `hear` gets each thing with the number of pieces that were left out before it. One panic of it costs it one thing. `bytes`
-    /// says what a thing takes of the memory while it waits.
+    /// Creates a watcher. `hear` gets each thing with the number of pieces that were dropped before
+    /// it. If `hear` panics, it loses only that thing. `bytes` returns the memory that a waiting
+    /// thing takes.
     pub(crate) fn new(bytes: fn(&T) -> usize, hear: impl FnMut(T, u64) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let state = Arc::<State>::default();
@@ -50,7 +53,7 @@ impl<T: Send + 'static> Watcher<T> {
         Self { queue: Some(sender), bytes, state, thread }
     }
 
-    /// Tells it something. Never waits.
+    /// Queues a thing, without waiting.
     pub(crate) fn tell(&self, thing: T, is_piece: bool) {
         let State { waiting, lost, pace, .. } = &*self.state;
         if is_piece && waiting.load(Ordering::SeqCst) >= MOST {
@@ -65,18 +68,19 @@ impl<T: Send + 'static> Watcher<T> {
         } else if before + bytes >= ENOUGH {
             pace.shut();
             if waiting.load(Ordering::SeqCst) <= ENOUGH / 2 {
-                pace.open(); // all of it was heard before it was shut
+                pace.open(); // it caught up before the pace was shut
             }
         }
     }
 
-    /// What is shut while it is behind: whoever brings pieces can wait for it, and none is left out then.
+    /// Returns the pace, which is shut while the watcher is behind. A sender of pieces that waits
+    /// for it loses none.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the binary shows it"))]
     pub(crate) fn pace(&self) -> Pace {
         self.state.pace.clone()
     }
 
-    /// Waits until it has heard everything.
+    /// Waits until the watcher has handled everything.
     pub(crate) async fn settled(&self) {
         while self.is_behind() {
             self.state.idle.notified().await;
@@ -91,7 +95,7 @@ impl<T: Send + 'static> Watcher<T> {
 
 impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
-        self.queue = None; // the thread ends when its queue does; it is not waited for
+        self.queue = None; // this ends the thread, which is not waited for
     }
 }
 
@@ -133,7 +137,8 @@ mod tests {
         watcher.tell(usize::MAX, false);
         go.send(()).unwrap();
         watcher.settled().await;
-        // The first one still counted as waiting. The number of lost pieces comes with the next thing after them.
+        // The first thing still counted as waiting. The number of dropped pieces comes with the
+        // next thing.
         assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (usize::MAX, 6)]);
     }
 

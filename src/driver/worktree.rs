@@ -1,5 +1,7 @@
-//! A worktree for a run that wants one for itself: chosen before the run is written down, made in Planning, and left before the report says
-//! how it ended. What is not committed by then stays.
+//! The worktree of a run that works apart from the checkout.
+//!
+//! fledge chooses it before it records the run, creates it in Planning, and leaves it before the
+//! report. Uncommitted work in it stays.
 
 use super::briefing::PlanFault;
 use super::perform::Hands;
@@ -15,25 +17,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Where the worktrees of a project's runs are.
+/// Returns the folder with the worktrees of a project's runs.
 pub fn worktrees(state_dir: &Path, project: &Path) -> PathBuf {
     project_dir(state_dir, project).join(FOLDER)
 }
 
-/// Whose runs those of a folder are: its own, but in the worktree of a run those of that run's project.
+/// Returns the project folder that keeps the runs of this folder: the folder itself or, in the
+/// worktree of a run, that run's project.
 pub fn project_of(state_dir: &Path, folder: &Path) -> PathBuf {
     worktree::project_of(state_dir, folder).unwrap_or_else(|| folder.to_owned())
 }
 
 impl Settings {
-    /// Whose runs these are.
+    /// Returns the project folder that keeps the runs.
     pub fn project(&self) -> &Path {
         self.project.as_deref().unwrap_or(&self.workspace)
     }
 }
 
 impl Agent {
-    /// The worktree of a task that wants one; it is not made yet.
+    /// Chooses the worktree of a task that wants one, without creating it.
     pub(super) fn choose_worktree(&self, task: &Task, charter: &Charter) -> Result<Option<Worktree>, StoreError> {
         if task.isolation == Isolation::InPlace {
             return Ok(None);
@@ -46,7 +49,7 @@ impl Agent {
         Ok(Some(Worktree::choose(&all, &charter.run, &task.title, task.base.as_deref(), origin, project)))
     }
 
-    /// The settings of a run, which works in its worktree where it has one.
+    /// Returns the settings of a run. Its worktree is the workspace, if it has one.
     pub(super) fn settings_in(&self, worktree: Option<&Worktree>) -> Arc<Settings> {
         let Some(worktree) = worktree else { return self.settings.clone() };
         let (workspace, project) = (worktree.workspace(), Some(worktree.project.clone()));
@@ -54,7 +57,8 @@ impl Agent {
     }
 }
 
-/// Makes the worktree of a run that has not been planned yet, where it wants one; gives what people should know of it.
+/// Creates the worktree of a run that is not planned yet. Returns it with notes for people, or
+/// `None` if the run has none.
 pub(super) async fn make(
     worktree: Option<&Worktree>,
     settings: &Settings,
@@ -66,11 +70,12 @@ pub(super) async fn make(
     Ok(Some((Workplace::made(&worktree.folder, &worktree.branch, &made.base), made.notes)))
 }
 
-/// What a run would begin with that is to have a worktree, for who only wants to look: the files of its commit are written into `scratch`, and
-/// the settings are those that have them for the workspace; with what people should know of it. `None` where a run has no worktree.
+/// Writes the files that a run in a worktree would begin with into `scratch`, for a caller that
+/// starts no run. Returns settings with these files as the workspace, and notes for people. Returns
+/// `None` if the run would have no worktree.
 ///
 /// # Errors
-/// As those of a run that would begin with these settings.
+/// [`PlanFault`], as for a run with these settings.
 pub async fn base_at(
     task: &Task,
     settings: &Settings,
@@ -82,15 +87,16 @@ pub async fn base_at(
     let worktree = imagined(task.base.as_deref(), settings, scratch);
     let base = base_of(&worktree, settings, scratch).await?;
     let short = base.commit.get(..12).unwrap_or(&base.commit);
-    let note = format!("the run would begin in a worktree of {short}: nothing that is not committed is in it");
+    let note = format!("the run would begin in a worktree of {short}, without uncommitted changes");
     let seen = written(&worktree, settings, scratch).await?;
     Ok(Some((seen, [note].into_iter().chain(base.notes).collect())))
 }
 
-/// The same for any task that begins with this commit; nothing is written where the checkout has just its files.
+/// Writes the files of this commit into `scratch`, for any task that begins with it. Writes nothing
+/// if the checkout has just these files.
 ///
 /// # Errors
-/// As those of [`base_at`].
+/// As for [`base_at`].
 pub async fn ground_at(
     from: Option<&str>,
     settings: &Settings,
@@ -102,16 +108,16 @@ pub async fn ground_at(
     Ok((seen, base.notes))
 }
 
-/// Insists that there is a commit of this name in the repository of a folder.
+/// Checks that the repository of a folder has a commit with this name.
 ///
 /// # Errors
-/// When there is none, or no repository.
+/// [`PlanFault`] if there is no such commit or no repository.
 pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanFault> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
     worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)
 }
 
-/// A worktree that is never made.
+/// Returns a worktree that is never created.
 pub(super) fn imagined(from: Option<&str>, settings: &Settings, scratch: &Path) -> Worktree {
     let (all, run) = (scratch.join(FOLDER), RunId::new("dry"));
     Worktree::choose(&all, &run, "", from, &settings.workspace, settings.project())
@@ -128,12 +134,12 @@ async fn written(worktree: &Worktree, settings: &Settings, scratch: &Path) -> Re
     Ok(Settings { workspace, project: Some(settings.project().to_owned()), ..settings.clone() })
 }
 
-/// Insists that the worktree of a run that goes on is still there.
+/// Checks that the worktree of a resumed run still exists.
 pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
     worktree.map_or(Ok(()), |worktree| worktree.must_stand().map(drop).map_err(|fault| chain(&fault)))
 }
 
-/// Whether a run that ends like this may be taken up again, and needs its worktree then.
+/// Returns true if a run with this result may be resumed and then needs its worktree.
 fn is_for_now(result: &TaskResult) -> bool {
     let is_ended_from_outside = result.cancelled && result.stopped_by == Some(StopCause::Terminate);
     result.reason == Reason::Blocked || is_ended_from_outside
@@ -145,24 +151,24 @@ pub(super) fn unplanned(fault: WorktreeFault) -> PlanFault {
 }
 
 impl Hands {
-    /// The same for a run that has this worktree.
+    /// Sets the worktree of the run.
     pub(super) fn within(self, worktree: Option<Worktree>) -> Self {
         Self { worktree: worktree.map(Arc::new), ..self }
     }
 
-    /// Whether the run had a worktree that is not there, so that there is nothing to look at any more.
+    /// Returns true if the worktree of the run is missing, so that nothing can be checked any more.
     pub(super) fn has_left(&self) -> bool {
         self.worktree.as_ref().is_some_and(|worktree| worktree.folder.symlink_metadata().is_err())
     }
 
-    /// Why nothing can be judged where somebody has removed the worktree.
+    /// Returns the reason that nothing can be judged, if the worktree was removed.
     pub(super) fn must_not_have_left(&self) -> Option<String> {
         let worktree = self.worktree.as_ref().filter(|_| self.has_left())?;
         Some(WorktreeFault::Gone { folder: worktree.folder.clone() }.to_string())
     }
 
-    /// Leaves the worktree: one that holds nothing that is not committed is removed. Nobody of the agent may be alive. Done again it does
-    /// the rest.
+    /// Leaves the worktree, and removes it if it holds no uncommitted work. No process of the agent
+    /// may be alive. A second call does what the first one left.
     pub(super) async fn leave_worktree(&self, result: &TaskResult, stop: &CancellationToken) -> Option<Workplace> {
         let worktree = self.worktree.as_ref()?;
         let record = match Record::read(worktree.outer()) {
@@ -178,7 +184,7 @@ impl Hands {
         }
         let workplace = Workplace::made(&worktree.folder, &worktree.branch, &record.base);
         if is_for_now(result) {
-            return Some(workplace.kept("the run can be gone on with".into(), true));
+            return Some(workplace.kept("the run can be resumed".into(), true));
         }
         let own = stop.child_token();
         let late = async {
@@ -189,7 +195,7 @@ impl Hands {
         let left = tokio::select! {
             biased;
             left = record.remove(false, &self.settings.env, self.run_dir.path(), &own) => left,
-            () = late => return Some(workplace.unclear("it was stopped before".into())),
+            () = late => return Some(workplace.unclear("fledge was stopped before the removal".into())),
         };
         Some(match left {
             Ok(Left { stays: None, has_branch }) => workplace.removed(has_branch),

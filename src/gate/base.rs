@@ -1,5 +1,7 @@
-//! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
-//! a base tree and a gate, and kept beside the runs of the project.
+//! The gate's result on the base, before any agent: known failures, the tests that ran, and caches
+//! that no agent could write.
+//!
+//! fledge judges each base once for each gate and keeps the result beside the runs of the project.
 
 mod fault;
 mod keep;
@@ -35,51 +37,54 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 const VERSION: u32 = 7;
-/// The folder for build output in caches of tools.
+/// The folder, in a lane's caches, for build output that tools keep in their own caches.
 pub(super) const BUILDS: &str = "builds";
 
-/// What the gate said of the base.
+/// The gate's result on the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Base {
     version: u32,
-    /// Passed or failed.
+    /// Either `Passed` or `Failed`.
     pub(super) ruling: Ruling,
-    /// What the failing steps said, as a model is told.
+    /// The output of the failing steps, in the form that the model gets.
     pub(super) feedback: String,
-    /// The steps. Their logs are those of the run that judged the base, and may be gone with it.
+    /// The reports of the steps. Their logs belong to the run that judged the base, and may be
+    /// removed with it.
     pub(super) steps: Vec<StepReport>,
-    /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
+    /// The failed steps as `lane/step`, and the failed tests as `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
-    /// The planted failures that each lane sees or misses. Where the checks fail, a lane may see none.
+    /// For each lane, whether it sees each planted failure. Where the checks fail, a lane may see
+    /// none.
     pub(super) sights: BTreeMap<String, BTreeMap<String, bool>>,
-    /// Protected data that its own steps write and leave as it was, and folders of protected files that they move or close, or whose times they
-    /// set.
+    /// Protected paths that the steps of the base touch. These are data that they write and leave
+    /// unchanged, and folders of protected files that they move or close, or whose times they set.
     pub(super) restless: BTreeSet<String>,
-    /// The ignored files that a step failed without.
+    /// The ignored files without which a step failed.
     pub(super) lacked: Option<Lacked>,
-    /// What this base has in common with others of the project whose build output is a start for its own.
+    /// The key that this base shares with bases of the project that may start from its build
+    /// output.
     line: String,
-    /// How many bases in a row began with the build output of an earlier one.
+    /// The number of bases in a row that started with the build output of an earlier one.
     generation: u32,
-    /// Where the caches are.
+    /// The folder of the caches.
     #[serde(skip)]
     folder: PathBuf,
 }
 
 impl Base {
-    /// The caches of a lane.
+    /// Returns the caches of a lane, or `None` if the lane has none.
     pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
         let folder = || Caches::place(&self.folder, lane);
         Caches::are_wanted(lane).then(|| Caches { folder: folder(), is_open: false, start: None })
     }
 
-    /// Returns the folder for the output of a lane's builds that caches of tools in the user's home got.
+    /// Returns the folder for the build output of a lane that tools cache in the user's home.
     pub(super) fn builds(&self, lane: &Lane) -> PathBuf {
         Caches::place(&self.folder, lane).join(BUILDS)
     }
 
-    /// Which of these failures were there before.
+    /// Returns the names of those failures that the base has too.
     pub(super) fn knew(&self, steps: &[StepReport]) -> Vec<String> {
         failing(steps).into_iter().filter(|name| self.failing.contains(name)).collect()
     }
@@ -89,70 +94,73 @@ impl Base {
 #[derive(Debug, Clone)]
 pub(super) struct Caches {
     folder: PathBuf,
-    /// Whether they are being filled.
+    /// True while a room fills them.
     is_open: bool,
-    /// The caches of an earlier base, whose build output they begin with.
+    /// The caches of an earlier base whose build output these start with.
     start: Option<PathBuf>,
 }
 
 impl Caches {
-    /// Whether a lane has any.
+    /// Returns whether a lane has caches.
     pub(super) fn are_wanted(lane: &Lane) -> bool {
         !lane.built.is_empty() || Self::must_be(lane)
     }
 
-    /// Whether a lane says that it has some. Without the others a room is only slower.
+    /// Returns whether a lane declares a cache or a setup. Without other caches a room is only
+    /// slower.
     pub(super) fn must_be(lane: &Lane) -> bool {
         !lane.cache.is_empty() || !lane.setup.is_empty()
     }
 
-    /// Where those of a lane lie in the folder of a base.
+    /// Returns the path of a lane's caches in the folder of a base.
     fn place(base: &Path, lane: &Lane) -> PathBuf {
         base.join(if lane.held_out.is_some() { "held-out" } else { "lanes" }).join(&lane.name)
     }
 
-    /// Those that a room and its setup are to fill, in this folder.
+    /// Returns caches in this folder that a room and its setup are to fill.
     pub(super) fn to_fill(folder: PathBuf) -> Self {
         Self { folder, is_open: true, start: None }
     }
 
-    /// From now on nothing is changed in them.
+    /// Ends the filling. From now on nothing changes the caches.
     pub(super) fn close(&mut self) {
         self.is_open = false;
     }
 
-    /// The folder that all of them are in.
+    /// Returns the folder that contains all of the lane's caches.
     pub(super) fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// Where a cache is kept.
+    /// Returns the folder of one cache, by its path in the tree.
     pub(super) fn folder(&self, path: &str) -> PathBuf {
         self.folder.join("tree").join(path)
     }
 
-    /// The folder that a room finds at a path: what is kept, or build output of an earlier base to begin with.
+    /// Returns the folder that a room gets at a path: the kept cache, or during filling the build
+    /// output of an earlier base.
     pub(super) fn found(&self, path: &str) -> Option<PathBuf> {
         let start = self.start.as_ref().map(|start| start.join("tree").join(path)).filter(|start| is_start(start));
         Some(if self.is_open { start? } else { self.folder(path) }).filter(|folder| folder.exists())
     }
 
-    /// Whether they begin with build output of another base: builds must then take all sources for new.
+    /// Returns whether the caches start with build output of another base. Builds must then treat
+    /// all sources as new.
     pub(super) fn have_start(&self) -> bool {
         self.start.is_some()
     }
 
-    /// Where a toolchain has put what it fetched.
+    /// Returns the folder for the downloads of a toolchain.
     pub(super) fn fetched(&self, name: &str) -> PathBuf {
         self.folder.join("fetched").join(name)
     }
 
-    /// Whether they are being filled.
+    /// Returns whether the caches are still being filled.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Takes what a room has made for the rooms to come.
+    /// Keeps the folders that a room has made, for later rooms.
     pub(super) async fn fill(
         &self,
         room: &CleanRoom,
@@ -168,7 +176,7 @@ impl Caches {
                 if room.has_made(path) {
                     fs::rename(room.made(path), &to).map_err(io)?;
                 } else {
-                    // A part of it is in the tree.
+                    // A part of the folder is in the tree, so it cannot be moved.
                     let copied = copy_tree(&from, &to, &process::with_path_outside(&site.env, &site.root), stop).await;
                     copied.map_err(|why| io(std::io::Error::other(why)))?;
                 }
@@ -178,10 +186,10 @@ impl Caches {
     }
 }
 
-/// What the gate said of this base: as it is kept, or judged now.
+/// Returns the kept result of this base, or judges the base now.
 ///
 /// # Errors
-/// [`BaseFault`]; a base whose checks fail is none.
+/// [`BaseFault`]. Failing checks of the base are not an error.
 pub(super) async fn judge(
     gate: &Gate,
     site: &Site,
@@ -218,7 +226,7 @@ pub(super) async fn judge(
         let steps = judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, on_step).await?;
         base.steps.extend(steps);
     }
-    // Of those that only the gate knows what they find ready is made, and what they say of the base is nobody's.
+    // Hold-out lanes run only to fill their caches. Their outcome on the base is not used.
     for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
         judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, &|_| {}).await?;
     }
@@ -230,11 +238,12 @@ pub(super) async fn judge(
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
         let ready = caches.as_ref().into();
         let sight = planted::CanaryRun { gate, site, lane, tree, base: None, ready, stop }.sight(logs).await?;
-        // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+        // On a failing base, runners may stop before the planted tests. Once the work passes, they
+        // do not.
         if base.ruling == Ruling::Passed && sight.share(None) == Seen::None {
             return Err(BaseFault::Unseen(lane.name.clone()));
         }
-        // Where steps fail anyway, only a failure with a name was seen.
+        // Where steps fail anyway, only a planted failure that the output names counts as seen.
         if base.ruling == Ruling::Passed || lane.canary.as_ref().is_some_and(canary::has_name) {
             base.sights.insert(lane.name.clone(), sight.by_key());
         }
@@ -256,7 +265,8 @@ async fn judge_lane(
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let (filled, dependencies) = (Some(&caches), Dependencies::AsBefore);
-    // No agent has changed anything yet, so nothing is pinned. The rooms of the work let the steps write what they write here.
+    // No agent has changed anything yet, so nothing is pinned. In rooms of the work, steps may
+    // later write the paths that they write here.
     let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &[], gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
@@ -274,7 +284,7 @@ async fn judge_lane(
     let lane = &room.as_ref().map_or_else(|| lane.clone(), |room| room.lane(lane));
     let is_asked = lane.held_out.is_none();
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
-    // Everything is asked, so that as much as can be is known of the base.
+    // All steps run, so that the gate learns as much as possible about the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
         Some(room) if is_asked => Some(Sentry::post(gate, lane, room, &kept).await.map_err(BaseFault::CannotRun)?),
@@ -305,7 +315,7 @@ async fn judge_lane(
             if (is_code && !site.has_layers) || !is_as_it_was(site, room.as_ref(), tree, &finding, stop).await? {
                 return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
             }
-            // Code stays pinned: code that can be written can be swapped for a while.
+            // Code stays pinned, because writable code could be replaced for a moment.
             base.restless.extend(Some(finding.path).filter(|_| !is_code));
         }
     }
@@ -324,7 +334,7 @@ async fn judge_lane(
     Ok(outcome.steps)
 }
 
-/// Returns whether a file that a step has written has the same content as in the tree.
+/// Returns whether a file that a step wrote has the same content as in the tree.
 pub(super) async fn is_as_it_was(
     site: &Site,
     room: Option<&CleanRoom>,
@@ -338,7 +348,7 @@ pub(super) async fn is_as_it_was(
     Ok(was.is_ok_and(|was| was.as_deref() == Some(now.as_slice())))
 }
 
-/// The names of failing steps, and of their failing tests.
+/// Returns the names of failed steps and of their failed tests.
 fn failing(steps: &[StepReport]) -> BTreeSet<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
     let names = |step: &StepReport| {
@@ -352,7 +362,8 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
     failing.flat_map(names).collect()
 }
 
-/// Adds the output of a lane's steps to the evidence. `names_tests`: Go named single tests.
+/// Adds the output of a lane's steps to the evidence. `names_tests` says that Go printed the names
+/// of single tests.
 pub(super) async fn show(outcome: &LaneOutcome, names_tests: bool, evidence: &mut Evidence) {
     for ((step, report), found) in outcome.steps.iter().zip(&outcome.test_reports).zip(&outcome.found_reports) {
         let mut printed = match step.log.clone() {

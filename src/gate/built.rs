@@ -1,21 +1,23 @@
-//! Build output that fledge keeps between rooms without being told: cargo's, which holds every compiled dependency. The run on the base fills it,
-//! and never an agent. Pure, but for one look at a folder.
+//! Build output that fledge keeps between rooms by default: cargo's, which contains every compiled
+//! dependency. Only the run on the base fills it, never an agent. Pure, except for one look at a
+//! folder.
 
 use crate::lane::{Lane, RoomKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The most such folders of a project.
+/// The most folders of build output in a project.
 const MOST: usize = 8;
 /// Words of a step that may start any build.
 const ANY: [&str; 2] = ["make", "just"];
 /// Words of a step that start cargo.
 const CARGO: [&str; 2] = ["cargo", "maturin"];
-/// The file by which cargo knows its build output again.
+/// The file by which cargo recognizes its build output.
 const SIGN: &str = ".rustc_info.json";
 
-/// Adds cargo's build output to the lanes that fill it: a folder `target` beside the outermost manifests among `paths`, the files of the base.
-/// Left out are folders with files of the base, and those that a `cache` of the lane names or holds.
+/// Adds cargo's build output to the lanes that fill it: a folder `target` beside the outermost
+/// manifests among `paths`, the files of the base. Leaves out folders with files of the base, and
+/// folders that a `cache` of the lane names or contains.
 pub(super) fn add(lanes: &mut [Lane], paths: &[String]) {
     let manifests: BTreeSet<&str> =
         paths.iter().filter_map(|path| path.strip_suffix("Cargo.toml")).filter(|dir| is_dir(dir)).collect();
@@ -29,8 +31,8 @@ pub(super) fn add(lanes: &mut [Lane], paths: &[String]) {
     }
 }
 
-/// Whether a folder is build output that may be a start for that of other sources: cargo builds again what has changed, and removes nothing that
-/// counts.
+/// Returns whether a folder is build output that builds of other sources may start with. Cargo
+/// rebuilds what has changed, and removes nothing that matters.
 pub(super) fn is_start(folder: &Path) -> bool {
     folder.join(SIGN).is_file()
 }
@@ -43,7 +45,8 @@ fn is_at(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a step of a lane names one of these programs, or one that may start any.
+/// Returns whether a step of a lane names one of these programs, or a program that may start any
+/// build.
 pub(super) fn may_start(lane: &Lane, programs: &[&str]) -> bool {
     lane.steps.iter().any(|step| programs.iter().chain(&ANY).any(|word| step.run.contains(word)))
 }

@@ -1,5 +1,5 @@
-//! The gate's room by hand: a lane in a clean room made of the tree that its gate was frozen on, before any agent. Of what it fills and
-//! finds there nothing is kept.
+//! The gate's room by hand: a lane in a clean room made of the tree on which its gate was frozen,
+//! before any agent. Keeps neither the caches nor the results.
 
 use super::base::{self, BaseFault, Caches};
 use super::canary::Seen;
@@ -14,7 +14,7 @@ use crate::verdict::StepStatus;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Changed files that are named.
+/// The most changed files that a message names.
 const NAMED: usize = 10;
 
 /// A lane in a room that is ready for it.
@@ -29,7 +29,7 @@ pub struct Entered<'g> {
     _filled: Filled,
 }
 
-/// The folder of caches that are filled for this once; gone with it.
+/// The folder of caches that are filled for a single use. Dropping it removes the folder.
 #[derive(Debug)]
 struct Filled(PathBuf);
 
@@ -40,10 +40,11 @@ impl Drop for Filled {
 }
 
 impl Gate {
-    /// Makes a room for a lane and has its setup run there, with network, unless caches of this very tree are kept.
+    /// Makes a room for a lane and runs the lane's setup there, with network access. Skips the
+    /// setup if caches of exactly this tree are kept.
     ///
     /// # Errors
-    /// [`BaseFault`] when there is no room, or its setup fails.
+    /// [`BaseFault`] when no room can be made, or when the setup fails.
     pub async fn enter<'g>(
         &'g self,
         lane: Lane,
@@ -69,7 +70,7 @@ impl Gate {
 }
 
 impl Entered<'_> {
-    /// Where and how the lane runs.
+    /// Returns the place and the settings with which the lane runs.
     pub fn room(&self) -> Room {
         let mut room = self.room.room(self.site, self.site.logs.clone());
         room.after_step = Some(self.sentry.after_step());
@@ -78,10 +79,11 @@ impl Entered<'_> {
         room
     }
 
-    /// Leaves the room, which is gone then. Gives why a pass of the lane would be none of the gate's.
+    /// Leaves the room and removes it. Returns the reasons why the gate would not accept a pass of
+    /// the lane.
     ///
     /// # Errors
-    /// [`BaseFault`] when that cannot be told.
+    /// [`BaseFault`] when these reasons cannot be determined.
     pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
         let Self { gate, site, lane, room, sentry, mut caches, _filled } = self;
         let mut doubts = Vec::new();
@@ -90,7 +92,7 @@ impl Entered<'_> {
             return Ok(doubts);
         }
         if lane.flaky == Flaky::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
-            doubts.push("it did not pass at the first try, and says `flaky: fail`".to_owned());
+            doubts.push("it passed only after a retry, and has `flaky: fail`".to_owned());
         }
         let mut evidence = Evidence::default();
         base::show(outcome, site.names_tests(&lane), &mut evidence).await;
@@ -98,7 +100,7 @@ impl Entered<'_> {
         doubts.extend(evidence.contradiction());
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         for it in &written {
-            // The steps of a gate may write a manifest again that they write on the base and leave as it was.
+            // Steps may write a manifest if its content stays as in the base.
             let is_free = gate.policy.rule(&it.path).is_none();
             if !(is_free && base::is_as_it_was(site, Some(&room), gate.base(), it, stop).await?) {
                 doubts.push(format!("`{}` is protected ({})", it.path, it.rule));
@@ -111,7 +113,7 @@ impl Entered<'_> {
             let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomFault::from)?;
             let names: Vec<&str> = changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
             doubts.push(format!(
-                "it changed files that it judges, and does not say `writes: true`: {}",
+                "it changed files that it judges, without `writes: true`: {}",
                 names.join(", ")
             ));
         }
@@ -125,10 +127,10 @@ impl Entered<'_> {
         let run = planted::CanaryRun { gate, site, lane: &lane, tree: gate.base(), base: None, ready, stop };
         let sight = run.sight(logs).await?;
         match sight.share(None) {
-            Seen::None => doubts.push(format!("it did not see a failing test that was planted: {EITHER}")),
+            Seen::None => doubts.push(format!("it did not report a planted failing test: {EITHER}")),
             Seen::Some => {
                 let missed = sight.missed(None).join("; ");
-                doubts.push(format!("it did not see all of the failing tests that were planted (missed: {missed})"));
+                doubts.push(format!("it did not report all planted failing tests (missed: {missed})"));
             }
             Seen::All => {}
         }

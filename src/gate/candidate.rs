@@ -1,4 +1,4 @@
-//! What the agent has left: its tree, and what of it is against the rules.
+//! The tree that the agent left, and its violations of the rules.
 
 use super::names::joined;
 use super::policy::{Change, ChangeKind, Policy, Side};
@@ -11,35 +11,36 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
-/// The largest manifest that is compared by section, and the largest source that is looked into, in bytes.
+/// The largest manifest that is compared by section, and the largest source that is read, in bytes.
 const MANIFEST: u64 = 1024 * 1024;
-/// The largest file that the policy looks into, in bytes: data and documents are larger than manifests.
+/// The largest file that the policy reads, in bytes. Data and documents are larger than manifests.
 const LOOKED_INTO: u64 = 8 * MANIFEST;
-/// Sources that are looked into.
+/// The most sources that are read.
 const SOURCES: usize = 200;
 
-/// Why nothing may be put into a cache.
+/// The rule against files in a cache.
 const CACHED: &str = "it is in a cache of the gate, which only the base fills";
 
-/// Why no link may be in the place of a file whose content is compared with that of the base.
-const COMPARED: &str = "its content is compared with that of the base, and a link leads to another one";
+/// The rule against links in the place of files whose content is compared with the base.
+const COMPARED: &str = "its content is compared with the base, so a link must not replace it";
 
-/// A tree that is to be judged.
+/// A tree to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) tree: TreeId,
-    /// What is against the rules, sorted.
+    /// The violations of the rules, sorted.
     pub(super) findings: Vec<Finding>,
-    /// Folders in which all protected files may differ from the base, and protected files that may.
+    /// Protected files that may differ from the base, and folders in which all protected files may.
     pub(super) settled: Vec<String>,
-    /// What people should look at all the same: a line each.
+    /// Notes for people on changes that are allowed but should be looked at, one line each.
     pub(super) notes: Vec<String>,
-    /// Dependencies that the base has not, sorted.
+    /// Dependencies that the base does not have, sorted.
     pub(super) added: Vec<Added>,
 }
 
 impl Candidate {
-    /// Adds what is against the rules in the tree to what the seal has found in the same files.
+    /// Adds the findings in the tree to the findings of the seal. Removes findings of the seal on
+    /// paths that may differ from the base.
     pub(super) fn add_to(&self, sealed: &mut Vec<Finding>) {
         sealed.retain(|finding| !is_in(&self.settled, &finding.path));
         for finding in sealed.iter_mut() {
@@ -54,15 +55,16 @@ impl Candidate {
     }
 }
 
-/// Takes the workspace as it stands, and compares it with the base.
+/// Takes a snapshot of the workspace and compares it with the base.
 pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<Candidate, TreesFault> {
     let mut taken = site.trees.take(stop).await?;
     forget_ignored(gate, site, &mut taken.oddities, stop).await?;
     look(gate, site, taken, stop).await
 }
 
-/// Pipes and sockets that the lists of the base ignore are no part of the work: a program of the user's may have made them. In the place
-/// of a file that a step or fledge itself writes none is of use to anybody but an attacker.
+/// Removes from the oddities pipes and sockets that the base ignores. They are not part of the
+/// work, because a program of the user may have made them. Keeps those in the place of a file that
+/// a step or fledge itself writes, because there they only help an attacker.
 async fn forget_ignored(
     gate: &Gate,
     site: &Site,
@@ -114,7 +116,8 @@ pub(super) async fn look(
     Ok(Candidate { tree: taken.tree, findings, settled, notes, added })
 }
 
-/// Compares the lock files, and the manifests that name places, with the base's.
+/// Compares the lock files, and the manifests that name sources of packages, with those of the
+/// base. Returns findings and notes.
 async fn locked(
     gate: &Gate,
     site: &Site,
@@ -143,7 +146,8 @@ async fn locked(
     Ok(locks::findings_and_notes(changes, content, |path| gate.policy.is_opened(path)))
 }
 
-/// The content of a lock file. One that is too large has no content that can be parsed.
+/// Returns the content of a lock file. For a file that is too large, returns content that cannot be
+/// parsed.
 async fn lock_text(
     site: &Site,
     tree: &TreeId,
@@ -156,7 +160,8 @@ async fn lock_text(
     }
 }
 
-/// Files of the product in which tests are other ones than in the base. None of that is against the rules, and none of it is silent.
+/// Returns a note for each product file whose tests differ from the base. That violates no rule,
+/// but people should know.
 async fn tests_inside(
     gate: &Gate,
     site: &Site,
@@ -181,11 +186,11 @@ async fn tests_inside(
     }
     let new: Vec<&str> = after.iter().filter(|source| source.is_new).map(|source| source.path).collect();
     let packages = packages_of(gate, site, &new, stop).await?;
-    let told = |path: &str| format!("{path} changed: tests inside of it, or what they use, are other ones than before");
+    let told = |path: &str| format!("{path} changed: tests inside it, or code that they use, differ from the base");
     Ok(inside::changed(&before, &after, &packages).into_iter().map(told).collect())
 }
 
-/// The packages of cargo in the base. Looked into are those above these new files.
+/// Returns the Cargo packages of the base. Reads only the manifests above these new files.
 async fn packages_of(
     gate: &Gate,
     site: &Site,
@@ -208,12 +213,13 @@ async fn packages_of(
     Ok(packages)
 }
 
-/// Returns true if cargo finds the tests and programs of a package by their folders. A workspace without a root package has none.
+/// Returns whether Cargo finds the tests and programs of a package by their paths. A workspace
+/// without a root package has none.
 fn finds_tests(manifest: &str) -> bool {
     manifest.contains("[package]") && !["autotests", "autobins"].iter().any(|key| manifest.contains(key))
 }
 
-/// A file of source, where it is one that is not too large.
+/// Returns the text of a source file, or `None` if it does not exist or is too large.
 async fn text(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
     match site.trees.read(tree, path, MANIFEST, stop).await {
         Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
@@ -222,7 +228,7 @@ async fn text(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) 
     }
 }
 
-/// What was put where only caches of the base belong.
+/// Returns a finding for each change in a folder that only caches of the base may fill.
 fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
     let caches: Vec<String> = gate.lanes.iter().flat_map(|lane| lane.cache.iter().cloned()).collect();
     let finding =
@@ -230,7 +236,7 @@ fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
     changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
 }
 
-/// A link in a place where there may be none.
+/// Returns a finding for a link in a place where links are not allowed.
 fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
     let path = &change.path;
     let is_compared = || (Policy::is_compared(path) || locks::reads(path)) && !gate.policy.is_opened(path);
@@ -239,13 +245,13 @@ fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
     Some(Finding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
 }
 
-/// Whether a path is one of these folders, or in one.
+/// Returns whether a path is one of these folders, or in one.
 pub(super) fn is_in(folders: &[String], path: &str) -> bool {
     let below = |folder: &String| path.strip_prefix(folder.as_str());
     folders.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A change as the policy knows it.
+/// Converts a change to the policy's type.
 fn changed(change: &TreeChange) -> Change {
     let kind = match change.kind {
         trees::ChangeKind::Added => ChangeKind::Added,
@@ -256,7 +262,7 @@ fn changed(change: &TreeChange) -> Change {
     Change { path: change.path.clone(), kind }
 }
 
-/// A thing in the tree that no change of files explains.
+/// Returns the finding for an oddity in the tree.
 fn odd(oddity: &Oddity) -> Finding {
     Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }
@@ -290,6 +296,6 @@ mod tests {
         for rule in odd.chain([CACHED.to_owned()]) {
             assert_eq!(HeldBack::new("x", "added", &rule).flag, None, "{rule}");
         }
-        assert_eq!(HeldBack::new("x", "added", "it steers the tests").flag.as_deref(), Some("--allow-edit x"));
+        assert_eq!(HeldBack::new("x", "added", "it controls how tests run").flag.as_deref(), Some("--allow-edit x"));
     }
 }

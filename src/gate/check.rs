@@ -1,4 +1,4 @@
-//! All that there is to say about the files of lanes, of a whole project or one by one. Nothing is run.
+//! The check of lane files, of a whole project or one by one. Runs nothing.
 
 use super::freeze::missing;
 use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, book, read, unlike};
@@ -7,19 +7,19 @@ use crate::yaml::{Problem, listed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Lanes, and all that there is to say about their files.
+/// The valid lanes, and the problems and warnings about their files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The lanes that are right.
+    /// The valid lanes.
     pub lanes: Vec<Lane>,
-    /// What is wrong, by file and place.
+    /// The errors, by file and place.
     pub problems: Vec<Remark>,
-    /// What is strange, by file and place, and then what steps lack here.
+    /// The oddities, by file and place, followed by the programs that steps lack here.
     pub warnings: Vec<Remark>,
 }
 
-/// Reads and compiles all lanes of the project at `root`. `path` is the search path that steps will have.
-/// What cannot be read is among the problems.
+/// Reads and compiles all lanes of the project at `root`. `path` is the search path of steps.
+/// Reports unreadable files among the problems.
 pub fn check(root: &Path, path: &str) -> Checked {
     let book = book(root);
     let (lanes, problems, mut warnings) = book.check();
@@ -28,8 +28,9 @@ pub fn check(root: &Path, path: &str) -> Checked {
     Checked { lanes, problems, warnings }
 }
 
-/// The same for one file, wherever it is: a lane in YAML, the tasks of a `fledge.yaml`, or a file of the form of `fledge.toml`. What it refers
-/// to is that of the project it is a part of; of one that is a part of none, a lane in YAML finds what is there in the project at `root`.
+/// Checks one file at any path: a lane in YAML, the tasks of a `fledge.yaml`, or a file in the
+/// format of `fledge.toml`. Resolves its references in the project that the file is part of. A YAML
+/// lane that is part of no project may refer to the project at `root`.
 pub fn check_file(root: &Path, file: &str, path: &str) -> Checked {
     let found = Found::at(root, file);
     match found.book() {
@@ -41,14 +42,14 @@ pub fn check_file(root: &Path, file: &str, path: &str) -> Checked {
     }
 }
 
-/// A file, and the project that it is a part of.
+/// A file, and the project that it is part of.
 struct Found {
     project: PathBuf,
-    /// The file as it is named in the project.
+    /// The path of the file in the project.
     name: String,
-    /// What stands before that in the name that it was given by.
+    /// The part of the given path before `name`.
     before: String,
-    /// Whether the project reads it by itself.
+    /// True if the project reads the file by itself.
     is_read: bool,
 }
 
@@ -70,11 +71,11 @@ impl Found {
         Self { project, name, before, is_read }
     }
 
-    /// All that there is to refer to, and the file itself.
+    /// Returns the file itself and everything that it can refer to.
     fn book(&self) -> Result<Book, Problem> {
         let text = read(&self.project, &self.name);
         if matches!(text, Ok(None)) {
-            return Err(Problem::of_file("there is no file or folder of this name"));
+            return Err(Problem::of_file("no such file or folder"));
         }
         let whole = book(&self.project);
         let stem = Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -96,7 +97,7 @@ impl Found {
         }
     }
 
-    /// What is said of the file, and whatever else keeps its lanes from being right.
+    /// Returns the remarks on the file, and all other problems that make its lanes invalid.
     fn say(&self, book: &Book, path: &str) -> Checked {
         let (_, mut problems, mut warnings) = book.check();
         problems.retain(|problem| problem.path == self.name);
@@ -126,14 +127,15 @@ fn ending(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-/// What the steps of a lane lack here, and those that a failure is lost in.
+/// Returns warnings about steps of a lane that lack something here, and about steps that lose a
+/// failure.
 fn lacks(root: &Path, lane: &Lane, book: &Book, path: &str) -> Vec<Remark> {
     let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
         lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
     }
     for step in lane.steps.iter().filter(|step| step.is_deaf_to_failures()) {
-        let why = "has several lines, of which only the last one's failure counts (begin with `set -e`)";
+        let why = "has several lines, but only a failure of the last line counts (begin with `set -e`)";
         lacking.entry(why.into()).or_default().push(&step.name);
     }
     let remark = |(why, steps): (String, Vec<&str>)| {

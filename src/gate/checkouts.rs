@@ -1,5 +1,5 @@
-//! The checkouts of a project: for each base the files that lie below the layers of its rooms. They
-//! are made once, and kept beside the judged bases.
+//! The checkouts of a project: for each base, the files below the layers of its rooms. Each is made
+//! once and kept beside the judged bases.
 
 use super::Site;
 use super::clean::clear;
@@ -13,16 +13,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// The folder of a project that has them.
+/// The folder of a project that contains the checkouts.
 pub(super) const CHECKOUTS: &str = "checkouts";
-/// Checkouts of a project that are kept, beside those that were used within the last hour. Each is
-/// as large as the files of its base.
+/// The number of checkouts of a project that are kept in addition to those used within the last
+/// hour. Each is as large as the files of its base.
 const KEPT: usize = 2;
 const FRESH: Duration = Duration::from_secs(60 * 60);
 
-/// Opens the checkout of a base, which is made where there is none, or where it was changed. `None`
-/// where one that was changed is in use by another run, or is not whole, so that this one cannot
-/// take its place.
+/// Opens the checkout of a base. Makes the checkout if it is missing or was changed. Returns `None`
+/// if another run uses a changed checkout, or if an incomplete one cannot be replaced.
 ///
 /// # Errors
 /// [`TreesFault`].
@@ -41,7 +40,7 @@ pub(super) async fn kept_or_made(
             let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
             return Ok(Some(checkout));
         }
-        tracing::warn!("the checkout of a base was changed, and is made anew: {}", folder.display());
+        tracing::warn!("the checkout of a base was changed, so fledge makes it again: {}", folder.display());
         drop(checkout);
         if !Checkout::take_away(&folder, &making).map_err(io)? {
             return Ok(None);
@@ -52,27 +51,27 @@ pub(super) async fn kept_or_made(
     Checkout::make(&site.trees, base, &making, stop).await?;
     fs::write(making.join(USED), []).map_err(io)?;
     let is_first = fs::rename(&making, &folder).is_ok();
-    // Another run of the same base may have been faster, or have moved it away.
+    // Another run of the same base may have been faster, or may have moved the folder away.
     let checkout = Checkout::open(&folder);
     if !is_first {
         let _left = clear(&making);
     }
     if checkout.is_none() && fs::rename(&folder, &making).is_ok() {
-        tracing::warn!("the checkout of a base was not whole, and is removed: {}", folder.display());
+        tracing::warn!("the checkout of a base was incomplete, so fledge removes it: {}", folder.display());
         let _left = clear(&making);
     }
     forget_old(&all, FRESH);
     Ok(checkout)
 }
 
-/// The folder in which the run with these rooms makes or removes a checkout.
+/// Returns the folder in which the run with these rooms makes or removes a checkout.
 fn making(all: &Path, rooms: &Path) -> PathBuf {
     let of_run = store::sha256(rooms.as_os_str().as_encoded_bytes());
     all.join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()))
 }
 
-/// Removes checkouts that were not used for this long and that no room uses, but for the newest; and
-/// what is left of those that were never made to the end.
+/// Removes checkouts that no room uses and that were not used for `age`, except for the newest
+/// ones. Also removes unfinished checkouts.
 pub(super) fn forget_old(all: &Path, age: Duration) {
     let is_old = |time: &SystemTime| time.elapsed().is_ok_and(|now| now > age.max(FRESH));
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
@@ -112,10 +111,11 @@ mod tests {
         let in_use = Checkout::open(&dir.path().join("a")).unwrap();
         forget_old(dir.path(), Duration::ZERO);
         let left = |name: &str| dir.path().join(name).exists();
-        // The newest two are the fresh one, and of equally old ones the last.
+        // The newest two are the fresh one and, among equally old ones, the last by name.
         assert_eq!(["a", "b", "c", "d", "fresh"].map(left), [true, false, false, true, true]);
         drop(in_use);
-        // Another test may be starting a process, which has the lock until it is another program.
+        // Another test may be starting a process, which holds the lock until it executes its
+        // program.
         let gone = (0..3000).any(|_| {
             forget_old(dir.path(), Duration::ZERO);
             std::thread::sleep(Duration::from_millis(10));

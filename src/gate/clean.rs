@@ -1,5 +1,8 @@
-//! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
-//! What git ignores gets in only as it was before the agent, so nothing that an agent has left beside the tree counts.
+//! Clean rooms: a tree in a fresh folder, caches that fledge itself filled on the base, and a
+//! sandbox around the programs that run there.
+//!
+//! Ignored files enter a room only in the state before the agent started, so files that an agent
+//! left beside the tree have no effect.
 
 mod copy;
 mod layers;
@@ -31,53 +34,53 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The variable that leads builds out of the tree, where no room may write.
+/// The variable that directs builds out of the tree, to a folder that no room may write.
 const BUILDS: &str = "CARGO_TARGET_DIR";
 
-/// Why there is no room.
+/// An error of making a room.
 #[derive(Debug, thiserror::Error)]
 pub enum RoomFault {
-    /// The tree cannot be written there.
+    /// The tree cannot be written to the room.
     #[error("cannot make a clean room")]
     Tree(#[from] TreesFault),
-    /// Something in it cannot be made.
+    /// A file or folder of the room cannot be made.
     #[error("cannot make a clean room: `{}`", path.display())]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What is installed in the workspace cannot be laid over it.
+    /// The layers over the room cannot be mounted.
     #[error("cannot make a clean room: {0}")]
     Layers(String),
     /// A cache cannot be copied.
-    #[error("cannot make a clean room: the cache `{path}` cannot be copied: {why}")]
+    #[error("cannot make a clean room: cannot copy the cache `{path}`: {why}")]
     Cache {
         /// Its path in the tree.
         path: String,
-        /// What the copying program said.
+        /// The error output of the copying program.
         why: String,
     },
 }
 
-/// What a room is made for.
+/// The lane and the tree that a room is made for, and what the room contains.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
     pub(super) base: &'a TreeId,
-    /// What is copied into it.
+    /// The caches that the room gets.
     pub(super) caches: Option<&'a Caches>,
     pub(super) dependencies: Dependencies<'a>,
-    /// Paths that stay as they are in the tree, folders or files.
+    /// The files and folders of the tree that the lane cannot change.
     pub(super) kept: &'a [String],
     pub(super) gate: &'a Gate,
 }
 
 impl Wanted<'_> {
-    /// Returns whether all files get new times: a build that begins with the output of another base
-    /// must take all sources for new.
+    /// Returns whether all files get new times. A build that starts with the output of another base
+    /// must treat all sources as new.
     fn has_new_times(&self) -> bool {
         self.caches.is_some_and(Caches::have_start)
     }
@@ -86,11 +89,11 @@ impl Wanted<'_> {
 /// The installed dependencies of a room.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Dependencies<'a> {
-    /// Those from before the agent.
+    /// The dependencies from before the agent started.
     AsBefore,
-    /// These.
+    /// Dependencies that were installed for the work.
     Installed(&'a Installation),
-    /// Those that are to be installed in the room, which are kept in this folder.
+    /// Dependencies that the room is made to install. This folder keeps them.
     Awaited(&'a Path),
 }
 
@@ -107,25 +110,26 @@ impl<'a> Dependencies<'a> {
     }
 }
 
-/// A room. Its folder is gone when it is closed, or dropped.
+/// A clean room. Closing or dropping it removes its folder.
 #[derive(Debug)]
 pub(super) struct CleanRoom {
     folder: PathBuf,
-    /// The folder that the tree is in. It has the name of the project's folder, because some builds
-    /// take a name from it.
+    /// The folder of the tree. It has the name of the project's folder, because some builds derive
+    /// a name from it.
     files: PathBuf,
     behind: Behind,
     env: Variables,
-    /// Where it finds the folder of a lane that only the gate knows.
+    /// The path at which the room sees the folder of its hold-out lane.
     held_at: Option<PathBuf>,
     /// The layers over installed dependencies and caches of tools.
     layers: Vec<(Below, Layer)>,
-    /// The layer that its files are; `None` where it has all of them itself.
+    /// The overlay that contains the files. `None` where the room has its own copy of all files.
     overlay: Option<Overlay>,
 }
 
 impl CleanRoom {
-    /// Makes a room. All of them lie at one place, one after the other: what runs there cannot tell by it which one it is in.
+    /// Makes a room. All rooms have the same path, one after the other, so programs cannot
+    /// recognize a room by its path.
     pub(super) async fn make(site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<Self, RoomFault> {
         let folder = site.rooms.join("room");
         let io = |path: &Path| {
@@ -169,7 +173,7 @@ impl CleanRoom {
         Ok(room)
     }
 
-    /// The path of the folder with the tree for this process.
+    /// Returns the path of the folder with the tree, for this process.
     pub(super) fn files(&self) -> PathBuf {
         match (&self.overlay, &self.behind.holes.view) {
             (Some(_), Some(view)) => view.seen(&self.files),
@@ -177,22 +181,23 @@ impl CleanRoom {
         }
     }
 
-    /// The layer that the files are.
+    /// Returns the overlay that contains the files, if there is one.
     pub(super) fn overlay(&self) -> Option<&Overlay> {
         self.overlay.as_ref()
     }
 
-    /// The folder in which programs of this room have made a file or folder that is in no tree.
+    /// Returns the path of a file or folder that programs of this room made and that no tree has.
     pub(super) fn made(&self, path: &str) -> PathBuf {
         self.overlay.as_ref().map_or(self.files.as_path(), Overlay::upper).join(path)
     }
 
-    /// Returns whether nothing of a path is in the tree.
+    /// Returns whether the path of [`CleanRoom::made`] is complete: no part of it is in a checkout
+    /// below the room.
     pub(super) fn has_made(&self, path: &str) -> bool {
         self.overlay.as_ref().is_none_or(|overlay| !overlay.has_below(path))
     }
 
-    /// The tree that a lane has left here, with new files where it may write.
+    /// Returns the tree that a lane left here. It contains new files only where the lane may write.
     pub(super) async fn left(
         &self,
         trees: &Trees,
@@ -209,8 +214,8 @@ impl CleanRoom {
         }
     }
 
-    /// Writes the tree and its repository, where the user's workspace is in one. Returns the history
-    /// of the base.
+    /// Writes the tree and, if the user's workspace is in a repository, the room's repository.
+    /// Returns the history of the base.
     async fn write_files(
         &mut self,
         site: &Site,
@@ -234,12 +239,12 @@ impl CleanRoom {
         Ok(history)
     }
 
-    /// The lane as it runs here.
+    /// Returns the lane as it runs in this room.
     pub(super) fn lane(&self, lane: &Lane) -> Lane {
         self.held_at.as_ref().map_or_else(|| lane.clone(), |at| holdout::led_to(lane, at))
     }
 
-    /// Where and how a lane runs here.
+    /// Returns the place and the settings with which a lane runs here.
     pub(super) fn room(&self, site: &Site, log_dir: PathBuf) -> Room {
         let mut room = Room::new(self.files(), Vec::new(), log_dir, site.jobs);
         room.env = self.env.clone();
@@ -247,15 +252,15 @@ impl CleanRoom {
         room
     }
 
-    /// The folders that are kept for the lane, by their paths in the tree. Where the tree has files in the place of build output, they are what is
-    /// judged.
+    /// Returns the kept folders of the lane, each with its path in the tree. Leaves out build
+    /// output where the tree itself has files at that path: then these files are judged.
     fn cached(&self, wanted: Wanted<'_>) -> Vec<(String, PathBuf)> {
         let is_free = |path: &&String| wanted.lane.cache.contains(path) || !self.files().join(path.as_str()).exists();
         let found = |path: &String| Some((path.clone(), wanted.caches?.found(path)?));
         wanted.lane.kept_folders().filter(is_free).filter_map(found).collect()
     }
 
-    /// Copies a cache in, sharing blocks where the file system can.
+    /// Copies a cache into the room, sharing blocks where the file system can.
     async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
         let to = self.files().join(path);
         let io = |source| RoomFault::Io { path: to.clone(), source };
@@ -266,7 +271,7 @@ impl CleanRoom {
             .map_err(|why| RoomFault::Cache { path: path.into(), why })
     }
 
-    /// Removes the folder; what cannot be removed is left to whoever removes the run.
+    /// Removes the folder. A part that cannot be removed stays until the run is removed.
     pub(super) async fn close(mut self) {
         let folder = std::mem::take(&mut self.folder);
         self.behind.holes.view = None;
@@ -274,8 +279,7 @@ impl CleanRoom {
     }
 }
 
-/// Gives the room with these files a repository, where the user's workspace is in one. Returns the
-/// history of the base.
+/// Gives the room a repository, if the user's workspace is in one. Returns the history of the base.
 async fn add_repository(
     site: &Site,
     wanted: Wanted<'_>,
@@ -292,15 +296,15 @@ async fn add_repository(
     Ok(history)
 }
 
-/// Removes what was installed for the trees of a run, and the caches that were filled for them. What cannot be removed is left to
-/// whoever removes the run.
+/// Removes the dependencies that were installed for the trees of a run, and the caches that were
+/// filled for them. A part that cannot be removed stays until the run is removed.
 pub async fn forget_installations(run: &Path) {
     let folders = [INSTALLED, REFRESHED].map(|name| run.join(name));
     let work = move || folders.iter().for_each(|folder| drop(clear(folder)));
     let _left = tokio::task::spawn_blocking(work).await;
 }
 
-/// Whether something that is no link is there.
+/// Returns whether the path exists and is not a link.
 fn is_real(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| !meta.is_symlink())
 }

@@ -1,5 +1,5 @@
-//! What a later run of the project reads before it judges anything: whoever writes it steers that run. At the end of each run it is as it was
-//! at its start, whatever became of the run.
+//! The files that a later run of the project reads before it judges anything. An agent that writes
+//! them controls that run, so each run restores them at its end, even after a failure.
 
 use super::detection::defines_lanes;
 use super::kept::ThawFault;
@@ -10,35 +10,35 @@ use crate::verdict::Finding;
 use std::fs;
 use std::path::Path;
 
-/// The files that configure runs, from the root of a workspace.
+/// The files that configure runs, relative to the root of a workspace.
 pub const CONFIGURATION: [&str; 3] = ["fledge.yaml", "fledge.local.yaml", pages::TOML];
-/// What else is read: folders.
+/// The folders that configure runs.
 const FOLDERS: [&str; 2] = [pages::LANES, ".fledge"];
 
-/// Returns whether a folder has lanes or a configuration of its own: then it is the root of a project.
+/// Returns whether a folder has lanes or a configuration, so that it is the root of a project.
 pub fn has_configuration(folder: &Path) -> bool {
     CONFIGURATION.iter().any(|name| folder.join(name).is_file()) || defines_lanes(folder).unwrap_or(false)
 }
 
-/// What was found to be otherwise.
+/// The result of restoring the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PutBack {
-    /// What had been added, changed or removed, sorted.
+    /// The files that had been added, changed or removed, sorted.
     pub findings: Vec<Finding>,
-    /// What of that could not be put back or set aside, and why.
+    /// The files that could not be put back or set aside, each with the reason.
     pub left: Vec<String>,
 }
 
-/// Puts back the configuration of a workspace as it was when this gate was frozen, which was kept, and what tells git what to run, where the
-/// agent could write that; what stood there goes to below `aside`. A
-/// path that `allow_edit` opens stays as it is.
+/// Restores the configuration of a workspace from its kept gate. Also restores the files that tell
+/// git which programs to run, where the agent could write them. Keeps the replaced files below
+/// `aside`. Paths that `allow_edit` opens stay unchanged.
 ///
 /// # Errors
 /// When the bytes are not those of a gate.
 pub fn put_back(kept: &[u8], root: &Path, allow_edit: &[String], aside: &Path) -> Result<PutBack, ThawFault> {
     let Gate { seal, wall, .. } = Gate::thaw(kept, root, allow_edit)?;
     let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
-    // Where nobody has written down which wall stood, it may have been none.
+    // Where the sandbox was not recorded, there may have been none.
     let findings = seal.heeded(wall.unwrap_or(WallKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {
@@ -49,7 +49,8 @@ pub fn put_back(kept: &[u8], root: &Path, allow_edit: &[String], aside: &Path) -
     Ok(PutBack { findings, left })
 }
 
-/// Removes empty folders that bear the name of a file which was not there: nothing could be read for them.
+/// Removes empty folders with the name of a configuration file that did not exist before, because
+/// no run could read them as a file.
 fn tidy(seal: &Seal) {
     for name in CONFIGURATION.iter().filter(|name| seal.protection.rule(name).is_some()) {
         if !seal.files.contains_key(Path::new(name)) {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(kept_aside, "hooks: { post_tools: [evil] }\n");
         assert_eq!((text(".git/config").as_deref(), text(".git/hooks/pre-commit")), (Some("[core]"), None));
         assert_eq!(again(), PutBack::default());
-        // Behind bubblewrap no agent writes there: what differs is the user's own.
+        // Behind bubblewrap no agent writes there, so the difference is the user's own.
         let kept = Gate::thaw(&kept, root, allow_edit).unwrap().keep(WallKind::Bubblewrap);
         put(".git/config", "[user]");
         assert_eq!(put_back(&kept, root, allow_edit, aside.path()).unwrap(), PutBack::default());

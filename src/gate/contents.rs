@@ -1,4 +1,4 @@
-//! The contents of a clean room beside the tree, as far as they are known without one.
+//! The contents of a clean room beside the tree, as far as they are known without making a room.
 
 use super::built;
 use super::installed::Installed;
@@ -16,7 +16,8 @@ pub struct RoomContents {
     pub caches: Vec<String>,
 }
 
-/// Looks what the room of a lane would have. `paths` are the files of the project that git does not ignore.
+/// Returns the contents that the room of a lane would have. `paths` are the files of the project
+/// that git does not ignore.
 pub fn room_contents(root: &Path, lane: &Lane, paths: &[String]) -> RoomContents {
     let mut lanes = [lane.clone()];
     built::add(&mut lanes, paths);

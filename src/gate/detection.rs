@@ -1,5 +1,7 @@
-//! The facts that detection wants, gathered: names in a few folders, the texts of a few files, programs. Starts nothing. And
-//! the lane that came of it, written where the project's lanes are.
+//! The facts for detecting how a project is checked: names in a few folders, texts of a few files,
+//! and programs. Starts no program.
+//!
+//! Also writes the detected lane to the project's `lanes` folder.
 
 mod python;
 
@@ -12,56 +14,58 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Entries of one folder that are looked at; a project that has more at a place where it says what it is says enough in these.
+/// The most entries of one folder that are read. They are enough to recognize a project.
 const MOST_ENTRIES: usize = 5_000;
-/// Texts that are read.
+/// The most texts that are read.
 const MOST_TEXTS: usize = 100;
-/// Folders below that are looked into.
+/// The most subfolders that are searched.
 const MOST_FOLDERS: usize = 50;
 
-/// A detected lane cannot be written.
+/// An error of writing a detected lane.
 #[derive(Debug, thiserror::Error)]
 pub enum InitFault {
-    /// There is one, or what may be one.
-    #[error("{0} is there already; nothing was written")]
+    /// There is a lane already, or a file that may define one.
+    #[error("cannot write the lane: {0} already exists")]
     AlreadyThere(String),
-    /// Something that is no folder, or leads elsewhere.
-    #[error("lanes is there and no folder; nothing was written")]
+    /// `lanes` is not a folder, or is a link.
+    #[error("cannot write the lane: lanes exists and is not a folder")]
     NoFolder,
-    /// The project does not say how it is checked.
-    #[error("nothing was found that could check this project{}", remarks(.0))]
+    /// The project's files do not say how it is checked.
+    #[error("found nothing that can check this project{}", remarks(.0))]
     NothingFound(Vec<String>),
-    /// A file that cannot be looked at or written.
+    /// A file cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What detection left out, one a line.
+/// Formats the remarks on what detection left out, each on its own line.
 pub(super) fn remarks(remarks: &[String]) -> String {
     remarks.iter().map(|remark| format!("\n  {remark}")).collect()
 }
 
-/// What the files of the project at `root` say about how it is checked. `path` is the search path that steps will have.
+/// Detects from the files of the project at `root` how it is checked. `path` is the search path of
+/// steps.
 pub fn look(root: &Path, path: &str) -> Detected {
     detect(&facts(root, path))
 }
 
-/// The same for a project that defines no lanes: neither files in `lanes/` or `.fledge/lanes/` nor a fledge.toml.
+/// Detects the lane of a project that defines no lanes. Returns `None` if `lanes/` or
+/// `.fledge/lanes/` has files of lanes, or if there is a `fledge.toml`.
 ///
 /// # Errors
-/// When it cannot be told whether it defines any: lanes that cannot be read are lanes.
+/// When it is unknown whether the project defines lanes. Lanes that cannot be read count as lanes.
 pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
     Ok((!defines_lanes(root)?).then(|| look(root, path)))
 }
 
-/// Whether a project has files of lanes.
+/// Returns whether a project has files that define lanes.
 pub(super) fn defines_lanes(root: &Path) -> Result<bool, StoreError> {
     Ok(holds(&root.join("lanes"), &["yaml", "yml"])?
         || holds(&root.join(".fledge/lanes"), &["toml"])?
         || !is_absent(&root.join("fledge.toml"))?)
 }
 
-/// Whether a folder holds files of these kinds, or what may be such a folder leads nowhere.
+/// Returns whether a folder holds files of these kinds, or is a link that leads nowhere.
 fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
     let unreadable = |error| StoreError::new("read", folder, error);
     match fs::read_dir(folder) {
@@ -79,7 +83,7 @@ fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
 /// Returns the path in the project at which the detected lane can be written.
 ///
 /// # Errors
-/// When there is a lane already, or when there is nothing to write.
+/// When there is a lane already, or when nothing was detected.
 pub fn file_to_write(root: &Path, detected: &Detected) -> Result<String, InitFault> {
     let file = format!("lanes/{DETECTED_LANE}.yaml");
     for taken in [&file, &format!("lanes/{DETECTED_LANE}.yml"), &"fledge.toml".to_owned()] {
@@ -93,10 +97,11 @@ pub fn file_to_write(root: &Path, detected: &Detected) -> Result<String, InitFau
     Ok(file)
 }
 
-/// Writes the detected lane, whole or not at all, and never over anything. Gives the file's path in the project.
+/// Writes the detected lane, whole or not at all, and never over an existing file. Returns the
+/// file's path in the project.
 ///
 /// # Errors
-/// When there is one already, when there is nothing to write, or when it cannot be written.
+/// When there is a lane already, when nothing was detected, or when the file cannot be written.
 pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFault> {
     let file = file_to_write(root, detected)?;
     let folder = root.join("lanes");
@@ -113,7 +118,7 @@ pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFa
     if written? { Ok(file) } else { Err(InitFault::AlreadyThere(file)) }
 }
 
-/// Whether there is nothing at this path, not even a link that leads nowhere.
+/// Returns whether nothing exists at this path, not even a link that leads nowhere.
 fn is_absent(path: &Path) -> Result<bool, StoreError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(false),
@@ -148,7 +153,7 @@ fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<Strin
     facts.paths.extend(actions.filter(|path| root.join(path).is_file()));
     facts.editable = python::editable(root);
     let mut read: Vec<&String> = facts.paths.iter().filter(|path| detect::is_read(path)).collect();
-    read.sort_by_key(|path| path.contains('/')); // the root's files count most
+    read.sort_by_key(|path| path.contains('/')); // files at the root first
     for path in read.into_iter().take(MOST_TEXTS) {
         match store::read_text(&root.join(path), MAX_SOURCE) {
             Ok(Some(text)) => drop(facts.texts.insert(path.clone(), text)),
@@ -161,7 +166,8 @@ fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<Strin
     facts
 }
 
-/// The folders below that say what they are: the first of them, by name. Links are not followed.
+/// Returns the subfolders with a file that marks a project, the first ones by name. Does not follow
+/// links.
 fn below(root: &Path) -> Vec<String> {
     let folders_in = |outer: &str| {
         let path = |name: String| if outer.is_empty() { name } else { format!("{outer}/{name}") };
@@ -181,7 +187,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Whether it is a program.
+/// Returns whether the path is an executable file.
 fn may_start(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -1,5 +1,5 @@
-//! Says what a clean room lacks that a lane has by hand: programs of a home, files that git
-//! ignores, the network, variables. Pure, but for a look at names of files.
+//! The parts that a clean room lacks and a lane has by hand: programs of a home, files that git
+//! ignores, the network, variables. Pure, except for a look at names of files.
 
 use super::Site;
 use super::names::{has_name, name_of};
@@ -9,11 +9,11 @@ use crate::verdict::{StepReport, StepStatus};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The most ignored files that are looked at.
+/// The most ignored files that are examined.
 const MOST_FILES: usize = 5000;
-/// The most that are named.
+/// The most files that a message names.
 const NAMED: usize = 5;
-/// The shortest name that is looked for in what a step printed.
+/// The shortest name that is searched in the output of a step.
 const SHORTEST: usize = 4;
 /// Commands that need a network, or a daemon behind a socket.
 const FETCHING: [&str; 16] = [
@@ -37,7 +37,7 @@ const FETCHING: [&str; 16] = [
 /// Variables that each shell sets for itself.
 const SET_BY_SHELLS: [&str; 10] =
     ["_", "IFS", "LINENO", "OLDPWD", "OPTIND", "PPID", "PWD", "RANDOM", "SECONDS", "SHLVL"];
-/// Signs, in small letters, that a program misses a file.
+/// Signs, in lower case, that a program misses a file.
 const ABSENT: [&str; 9] = [
     "no such file",
     "not found",
@@ -50,9 +50,9 @@ const ABSENT: [&str; 9] = [
     "missing",
 ];
 
-/// Says why steps that failed in a room may pass by hand, a line each with what mends that.
-/// `ignored` are the paths of the workspace that git ignores, a folder with `/` behind it;
-/// `removed` names the variables that steps do not have.
+/// Returns why steps that failed in a room may pass by hand, one line each with the remedy.
+/// `ignored` are the paths of the workspace that git ignores; folders end in `/`. `removed` names
+/// the variables that steps do not have.
 pub fn differences(
     lane: &Lane,
     steps: &[StepReport],
@@ -75,7 +75,7 @@ pub fn differences(
         if !files.is_empty() {
             let names = files.iter().take(NAMED).cloned().collect::<Vec<_>>();
             told.push(format!(
-                "step `{}` reads what git ignores, and the room does not have it: {}; write `include_ignored: [{}]` into the lane",
+                "step `{}` reads files that git ignores and the room lacks: {}; add `include_ignored: [{}]` to the lane",
                 step.step,
                 names.join(", "),
                 names.join(", ")
@@ -85,7 +85,7 @@ pub fn differences(
         if !variables.is_empty() {
             let names = variables.join(", ");
             told.push(format!(
-                "step `{}` names variables that steps of a gate do not have, for they may be secrets: {names}",
+                "step `{}` names variables that gate steps do not get, because they may be secrets: {names}",
                 step.step
             ));
         }
@@ -94,19 +94,20 @@ pub fn differences(
     told
 }
 
-/// The variables that a step does not have and that it or its output names.
+/// Returns the variables that a step does not have and that its command or output names.
 fn named_variables<'v>(step: &StepReport, removed: &[&'v str]) -> Vec<&'v str> {
     let is_named = |name: &str| has_name(&step.excerpt, name) || has_name(&step.command, name);
     removed.iter().copied().filter(|name| !SET_BY_SHELLS.contains(name) && is_named(name)).collect()
 }
 
-/// Returns the ignored files and folders of the workspace `root` that a failed step names and that its room lacks.
+/// Returns the ignored files and folders of the workspace `root` that a failed step names and that
+/// its room lacks.
 pub fn lacked_files(step: &StepReport, lane: &Lane, root: &Path, ignored: &[String]) -> Vec<String> {
     ignored_in(step, lane, ignored, |path| root.join(path).exists())
 }
 
-/// The ignored files that a failed step names: in its command, or in a line that says that they are
-/// absent.
+/// Returns the ignored files that a failed step names, in its command or in a line that says that
+/// they are absent.
 fn ignored_in(step: &StepReport, lane: &Lane, ignored: &[String], is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let lines: Vec<&str> = step
         .excerpt
@@ -136,13 +137,14 @@ fn ignored_in(step: &StepReport, lane: &Lane, ignored: &[String], is_there: impl
     found.into_iter().collect()
 }
 
-/// Returns whether a room has an ignored file, because its lane says so.
+/// Returns whether a room has an ignored file because its lane includes or keeps it.
 fn is_brought(lane: &Lane, path: &str) -> bool {
     let mut own = lane.include_ignored.iter().chain(lane.kept_folders());
     own.any(|own| Path::new(path).starts_with(own.trim_end_matches('/')))
 }
 
-/// Returns the steps of a lane without a network whose commands fetch, each with the words that do.
+/// Returns the steps of a lane without network access whose commands fetch something, each with the
+/// words that do.
 pub fn fetching(lane: &Lane) -> Vec<(String, &'static str)> {
     let steps = lane.steps.iter().filter(|_| !lane.network);
     let named = |step: &crate::lane::Step| {

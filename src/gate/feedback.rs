@@ -1,4 +1,4 @@
-//! What the model is told of a failed gate: short, ordered, honest. Pure.
+//! The feedback that the model gets on a failed gate run: short, ordered, honest. Pure.
 
 use crate::lane::Lane;
 use crate::lane_runner::excerpt;
@@ -9,14 +9,15 @@ use std::fmt::Write as _;
 
 /// The most failing tests of a step that are named.
 const NAMED: usize = 20;
-/// Bytes of one of them.
+/// The most bytes of one failing test.
 const NAMED_BYTES: usize = 300;
-/// Lines of a test's message.
+/// The most lines of a test's message.
 const MESSAGE_LINES: usize = 4;
 
-/// The failing steps, each with its command, how it ended, its failing tests, and the part of its output that explains it. Those
-/// that said no come first, then those that ran out of time; the first gets twice the room of each other one. What else
-/// happened is told in a line each. At most `limit` bytes.
+/// Returns the feedback on the failing steps, in at most `limit` bytes. Each step has its command,
+/// the way it ended, its failing tests, and the part of its output that explains the failure. Steps
+/// that failed come before steps that timed out. The first step gets twice the space of each other
+/// one. The other steps are listed in one line for each status.
 pub(super) fn of(steps: &[StepReport], limit: usize) -> String {
     let mut failing: Vec<&StepReport> = steps.iter().filter(|step| is_failing(step)).collect();
     failing.sort_by_key(|step| Reverse(step.status == StepStatus::Failed));
@@ -41,13 +42,13 @@ fn of_step(step: &StepReport, share: usize) -> String {
     let room = share.saturating_sub(head.len() + 2 * 3 + 5);
     let names = step.tests.as_deref().map(|tests| show_failing(tests, room / 2)).unwrap_or_default();
     if names.is_empty() && step.excerpt.trim().is_empty() {
-        return keep_start(&format!("{head}it printed nothing\n"), share).to_owned();
+        return keep_start(&format!("{head}no output\n"), share).to_owned();
     }
     let output = excerpt(&step.excerpt, room - names.len());
     let gap = if names.is_empty() || output.is_empty() { "" } else { "\n" };
     let said = format!("{names}{gap}{output}");
     let fence = fence_for(&said);
-    // What was said may have so many backticks that longer fences leave less room.
+    // The output may have so many backticks that longer fences leave less room.
     let said = keep_start(said.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
     format!("{head}{fence}\n{said}\n{fence}\n")
 }
@@ -63,7 +64,7 @@ fn show_counts(counts: TestCounts) -> String {
     text + "\n"
 }
 
-/// The failing tests by name, a line each, in at most `room` bytes.
+/// Returns the names of the failing tests, one line each, in at most `room` bytes.
 fn show_failing(tests: &TestSummary, room: usize) -> String {
     let all = usize::try_from(tests.counts.failures.saturating_add(tests.counts.errors))
         .unwrap_or(usize::MAX)
@@ -97,7 +98,7 @@ fn show_case(case: &TestCase) -> String {
     if line.len() <= NAMED_BYTES { format!("{line}\n") } else { format!("{} […]\n", keep_start(line, NAMED_BYTES)) }
 }
 
-/// What became of the other steps, a line for each way to end.
+/// Returns the names of the other steps, one line for each status.
 fn others(steps: &[StepReport]) -> String {
     let line = |what: &str, status: StepStatus| {
         let names: Vec<&str> =
@@ -106,8 +107,8 @@ fn others(steps: &[StepReport]) -> String {
     };
     [
         line("passed", StepStatus::Passed),
-        line("passed, but not at the first try", StepStatus::Flaky),
-        line("failed, which the lane allows", StepStatus::AllowedFailure),
+        line("passed on a retry", StepStatus::Flaky),
+        line("failed, but the lane allows failure", StepStatus::AllowedFailure),
         line("could not run", StepStatus::Errored),
         line("stopped because of the failure", StepStatus::Cancelled),
         line("not run", StepStatus::NotRun),
@@ -116,7 +117,7 @@ fn others(steps: &[StepReport]) -> String {
     .concat()
 }
 
-/// What could not be written in the room, where a failing step complains of that.
+/// Returns the paths that are read-only in the room, if a failing step complains about one.
 pub(super) fn unwritable(steps: &[StepReport], kept: &[String]) -> String {
     const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
     let complains = |step: &StepReport| is_failing(step) && SIGNS.iter().any(|sign| step.excerpt.contains(sign));
@@ -125,21 +126,23 @@ pub(super) fn unwritable(steps: &[StepReport], kept: &[String]) -> String {
     }
     let more = if kept.len() > NAMED { ", …" } else { "" };
     let names: Vec<&str> = kept.iter().take(NAMED).map(|path| keep_start(path, NAMED_BYTES)).collect();
-    format!("protected, so nothing can be written there in the room: {}{more}\n", names.join(", "))
+    format!("protected paths cannot be written in the room: {}{more}\n", names.join(", "))
 }
 
-/// What became of paths that were changed although protected. A manifest `is_whole`: what may be changed in it went with the rest.
+/// Returns what happened to protected paths that were changed. Paths in `still` remain changed.
+/// Paths for which `is_whole` holds are manifests, which lose their allowed changes too.
 pub(super) fn put_back(paths: &[String], still: &BTreeSet<&str>, is_whole: impl Fn(&str) -> bool) -> String {
     let line = |what: &str, those: Vec<&str>| {
         if those.is_empty() { String::new() } else { format!("{what}: {}\n", those.join(", ")) }
     };
     let (left, back): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| still.contains(path));
     let (whole, back): (Vec<&str>, Vec<&str>) = back.into_iter().partition(|path| is_whole(path));
-    let whole_line = "Put back whole, with all that was changed in them (do again what is allowed)";
-    [line("Put back", back), line(whole_line, whole), line("Still there; remove or mend it yourself", left)].concat()
+    let whole_line = "Put back completely; make your allowed changes again";
+    [line("Put back", back), line(whole_line, whole), line("Still changed; remove or fix it yourself", left)].concat()
 }
 
-/// Which steps and tests failed and how: the same for two failures that are alike.
+/// Returns the failed steps and tests with their exit status as text. Equal failures have equal
+/// texts.
 pub(super) fn signature(steps: &[StepReport]) -> String {
     let sign = |step: &StepReport| {
         let cases = step.tests.iter().flat_map(|tests| &tests.failing);
@@ -153,7 +156,7 @@ pub(super) fn signature(steps: &[StepReport]) -> String {
     signs.join("; ")
 }
 
-/// Why the gate could not run, in a line.
+/// Returns why the gate could not run, in one line.
 pub(super) fn could_not_run(steps: &[StepReport]) -> String {
     let errored = steps.iter().find(|step| step.status == StepStatus::Errored);
     errored.map_or_else(
@@ -162,9 +165,9 @@ pub(super) fn could_not_run(steps: &[StepReport]) -> String {
     )
 }
 
-/// That a lane in which nothing ran proves nothing.
+/// Returns the message that a lane in which nothing ran proves nothing.
 pub(super) fn nothing_ran(lane: &Lane) -> String {
-    format!("nothing ran in lane `{}`: that proves nothing", lane.name)
+    format!("no step ran in lane `{}`, which proves nothing", lane.name)
 }
 
 fn is_failing(step: &StepReport) -> bool {
@@ -186,7 +189,7 @@ fn ending(step: &StepReport) -> String {
     format!("failed ({}, after {seconds:.1} s){note}", ending_word(step))
 }
 
-/// A fence of backticks longer than any run of them inside.
+/// Returns a fence of backticks that is longer than any run of backticks in the text.
 fn fence_for(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
@@ -290,7 +293,7 @@ mod tests {
         let silent = step("test", StepStatus::Failed, " \n");
         assert_eq!(
             of(std::slice::from_ref(&silent), 4096),
-            "step `test` of lane `verify` failed (exit 1, after 1.5 s)\n$ run test\nit printed nothing\n"
+            "step `test` of lane `verify` failed (exit 1, after 1.5 s)\n$ run test\nno output\n"
         );
         assert!((0..100).all(|limit| of(std::slice::from_ref(&silent), limit).len() <= limit));
     }
@@ -319,7 +322,7 @@ mod tests {
     fn what_cannot_be_written_in_a_room_is_told_where_a_step_complains_of_it() {
         let kept = ["lanes".to_owned(), "tests/a.t".to_owned()];
         let complaint = step("fmt", StepStatus::Failed, "sed: couldn't open tests/x: Read-only file system");
-        let expected = "protected, so nothing can be written there in the room: lanes, tests/a.t\n";
+        let expected = "protected paths cannot be written in the room: lanes, tests/a.t\n";
         assert_eq!(unwritable(std::slice::from_ref(&complaint), &kept), expected);
         assert_eq!(unwritable(&[step("fmt", StepStatus::Failed, "no")], &kept), "");
         assert_eq!(unwritable(&[complaint], &[]), "");

@@ -1,19 +1,22 @@
-//! A watch on the folders of protected files while a lane runs, by inotify(7). Product code could rename such a folder, or close it to its
-//! readers, and undo that at its end: the tests would find other files, or none.
+//! A watch, by inotify(7), on the folders of protected files while a lane runs.
+//!
+//! Product code could rename a folder, or make it unreadable, and undo that at its end. Meanwhile
+//! the tests would find other files, or none.
 
 use crate::verdict::Finding;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The rule of a finding.
-const WHY: &str = "protected files are in it, and it was moved, or its permissions or times were set";
+/// The rule of this watch's findings.
+const WHY: &str = "it contains protected files, and it was moved, or its permissions or times were set";
 
 /// The watch, or the reason why there is none.
 #[derive(Debug)]
 pub(super) struct FolderWatch(#[cfg(target_os = "linux")] Result<linux::Watches, rustix::io::Errno>);
 
 impl FolderWatch {
-    /// Begins to watch the folders that lead to these paths below `root`, and those of the paths that are folders.
+    /// Starts to watch the folders above these paths below `root`, and those of the paths that are
+    /// folders.
     #[cfg(target_os = "linux")]
     pub(super) fn begin(root: &Path, kept: &[String]) -> Self {
         let all = kept.iter().flat_map(|path| Path::new(path).ancestors());
@@ -21,22 +24,24 @@ impl FolderWatch {
         Self(linux::Watches::begin(root, &folders))
     }
 
-    /// Begins nothing.
+    /// Returns a watch on nothing, because this system has no inotify.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn begin(_: &Path, _: &[String]) -> Self {
         Self()
     }
 
-    /// Returns a note for people where nothing is watched: the user has no inotify, or as many watches as the system allows.
+    /// Returns a note for people if nothing is watched: the user has no inotify, or has used all
+    /// watches that the system allows.
     pub(super) fn missing(&self) -> Option<String> {
         #[cfg(target_os = "linux")]
         let why = self.0.as_ref().err()?.to_string();
         #[cfg(not(target_os = "linux"))]
         let why = "this system has no inotify";
-        Some(format!("folders of protected files are not watched while the checks run: {why}"))
+        Some(format!("cannot watch the folders of protected files while the checks run: {why}"))
     }
 
-    /// The folders that were moved or closed since the last look, from the root.
+    /// Returns the folders that were moved, removed or closed since the last call, relative to the
+    /// root.
     pub(super) fn seen(&self) -> BTreeSet<String> {
         #[cfg(target_os = "linux")]
         return self.0.as_ref().map_or_else(|_| BTreeSet::new(), linux::Watches::seen);
@@ -44,12 +49,12 @@ impl FolderWatch {
         BTreeSet::new()
     }
 
-    /// The finding of a folder.
+    /// Returns the finding for a folder.
     pub(super) fn finding(folder: String) -> Finding {
         Finding { path: folder, change: "changed".into(), rule: WHY.into() }
     }
 
-    /// Whether a finding is of a watch.
+    /// Returns whether a finding is from a watch.
     pub(super) fn has_found(finding: &Finding) -> bool {
         finding.rule.starts_with(WHY)
     }
@@ -65,7 +70,7 @@ mod linux {
     use std::os::fd::OwnedFd;
     use std::path::Path;
 
-    /// Bytes of the events that are read at a time.
+    /// The size of the buffer for events, in bytes.
     const READ: usize = 16 * 1024;
 
     fn name(folder: &Path) -> String {
@@ -75,7 +80,7 @@ mod linux {
     #[derive(Debug)]
     pub(super) struct Watches {
         events: OwnedFd,
-        /// The folders by the numbers of their watches.
+        /// The folders by their watch descriptors.
         folders: BTreeMap<i32, String>,
     }
 
@@ -97,7 +102,7 @@ mod linux {
                     // Events were lost, so each folder counts as changed.
                     return self.folders.values().cloned().collect();
                 }
-                // An event with a name is of an entry of the folder.
+                // An event with a name is about an entry of the folder.
                 let is_its_own = event.file_name().is_none_or(|name| name.is_empty());
                 let own = [ReadFlags::ATTRIB, ReadFlags::MOVE_SELF, ReadFlags::DELETE_SELF];
                 if is_its_own && own.iter().any(|kind| event.events().contains(*kind)) {

@@ -1,4 +1,4 @@
-//! Judged bases of a project that are forgotten: they are as large as what is built of it.
+//! The removal of old judged bases of a project, because they are as large as its build output.
 
 use super::base::BUILDS;
 use super::checkouts::{self, CHECKOUTS};
@@ -8,18 +8,19 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Judged bases of a project that are kept, beside those that were used within a day.
+/// The number of judged bases of a project that are kept in addition to those used within a day.
 const KEPT: usize = 4;
-/// How long an unused one is kept at least.
+/// The shortest time for which an unused base is kept.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long after its last use a base may still be in use.
+/// The time after its last use in which a base may still be in use.
 const IN_USE: Duration = Duration::from_secs(60 * 60);
-/// The file that is written anew when a base is used.
+/// The file that is rewritten whenever a base is used.
 pub(super) const USED: &str = "used";
-/// What the folder of one begins with that is being judged.
+/// The prefix of a folder whose base is still being judged.
 pub(super) const MAKING: &str = "making-";
 
-/// Removes judged bases that nobody has used for long, but for the newest; and what is left of those that were never judged to the end.
+/// Removes judged bases that have been unused for a day, except for the newest ones. Also removes
+/// the remains of bases that were never judged to the end.
 pub(super) fn forget_old(caches: &Path) {
     let is_left = |path: &Path| {
         let changed = fs::metadata(path).and_then(|meta| meta.modified());
@@ -41,8 +42,9 @@ pub(super) fn forget_old(caches: &Path) {
     }
 }
 
-/// Removes the caches of all judged bases but the newest two and those in use: build output is as large as all the rest together. Of the base in
-/// `newest`, which was just made, they stay.
+/// Removes the caches of all judged bases except for the newest two and those in use, because build
+/// output is as large as everything else together. The newest base is the one in `newest`, which
+/// was just made.
 pub(super) fn forget_output(bases: &Path, newest: &Path) {
     let entries = fs::read_dir(bases).into_iter().flatten().flatten().map(|entry| entry.path());
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
@@ -61,8 +63,8 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
     }
 }
 
-/// Removes judged bases and histories of bases that were unused for this long, and for at least a
-/// day; and checkouts, for at least an hour.
+/// Removes judged bases, histories and checkouts that have been unused for `age`, or for a day if
+/// that is longer.
 pub fn forget_bases(project: &Path, age: Duration) {
     let age = age.max(FRESH);
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified());

@@ -1,5 +1,5 @@
-//! Freezing: the lanes are read, parsed and kept, so that later edits change nothing in this run. What cannot run is refused
-//! here, before a cent is spent.
+//! Freezing of a gate: the lanes are read, parsed and kept, so that later edits have no effect on
+//! this run. Lanes that cannot run are refused here, before any money is spent.
 
 use super::Gate;
 use super::built;
@@ -23,28 +23,29 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
-/// The most remarks on files that a lane is run with, or lanes are listed with.
+/// The most remarks on files that are shown when a lane runs or lanes are listed.
 const MOST_NOTES: usize = 5;
 
-/// The gate cannot be frozen.
+/// An error of freezing a gate.
 #[derive(Debug, thiserror::Error)]
 pub enum GateFault {
-    /// A lane that is not there.
+    /// A lane that does not exist.
     #[error("there is no lane `{lane}` in {places}{}{}", meant(lane, .known), detection::remarks(.remarks))]
     UnknownLane {
-        /// Its name.
+        /// The name of the lane.
         lane: String,
-        /// Where it was looked for.
+        /// The places where the lane was searched.
         places: String,
-        /// The lanes that are there.
+        /// The lanes that exist.
         known: Vec<String>,
-        /// What may explain it: files that are not read as lanes, tables that are not read, what detection could not use.
+        /// Possible explanations: files that are not read as lanes, tables that are not read, input
+        /// that detection could not use.
         remarks: Vec<String>,
     },
-    /// A lane that is wrong.
+    /// A lane that is invalid.
     #[error(transparent)]
     Lane(#[from] LaneFault),
-    /// A pattern that is no glob.
+    /// A pattern that is not a glob.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// A file that cannot be read.
@@ -53,28 +54,29 @@ pub enum GateFault {
     /// Protected files that cannot be read.
     #[error("cannot read protected files")]
     Seal(#[source] std::io::Error),
-    /// Lanes that only the gate is to know.
-    #[error("the hold-out folder {} cannot be used: {why}", folder.display())]
+    /// A folder of hold-out lanes that cannot be used.
+    #[error("cannot use the hold-out folder {}: {why}", folder.display())]
     Holdout {
         /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A step that could not run.
+    /// A step that cannot run.
     #[error("step `{step}` of lane `{lane}` cannot run: {why}")]
     CannotRun {
         /// The lane.
         lane: String,
         /// The step.
         step: String,
-        /// What is missing.
+        /// The part that is missing.
         why: String,
     },
 }
 
 impl GateFault {
-    /// The file and the line that it is about first, where it is about what is written.
+    /// Returns the file and the line of the first problem, if the error is about the text of a
+    /// lane.
     pub fn place(&self) -> Option<(&str, u32)> {
         match self {
             Self::Lane(fault) => fault.place(),
@@ -87,7 +89,7 @@ impl GateFault {
         }
     }
 
-    /// The reason that a run ends with when its gate cannot be frozen for this.
+    /// Returns the reason with which a run ends when its gate cannot be frozen.
     pub fn reason(&self) -> Reason {
         match self {
             Self::CannotRun { .. } => Reason::GateErrored,
@@ -97,19 +99,19 @@ impl GateFault {
     }
 }
 
-/// The lane that was most likely meant, and those that there are.
+/// Returns the lane that was most likely meant, and the lanes that exist, as part of a message.
 fn meant(lane: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return ": there are no lanes at all; `fledge init` writes one".into();
+        return ": no lanes are defined; `fledge init` writes one".into();
     }
     let names = || known.iter().map(String::as_str);
-    let stem = Path::new(lane).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(); // of a path to its file
+    let stem = Path::new(lane).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(); // if it is a path
     let near = names().find(|name| *name == stem).or_else(|| nearest(lane, names()));
     let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-    format!("{near}: it has {}", listed(names()))
+    format!("{near}; known: {}", listed(names()))
 }
 
-/// What a gate is frozen from.
+/// The input for freezing a gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition<'a> {
     /// The workspace.
@@ -118,38 +120,39 @@ pub struct Definition<'a> {
     pub origin: &'a Path,
     /// The names of the lanes.
     pub lanes: &'a [String],
-    /// The folder with the lanes that only the gate knows, outside of the workspace.
+    /// The folder with the hold-out lanes, outside of the workspace.
     pub holdout: Option<&'a Path>,
     /// Protected paths beyond the built-in ones, as globs.
     pub protect: &'a [String],
-    /// Protected paths that may be changed all the same, as globs.
+    /// Protected paths that may be changed nevertheless, as globs.
     pub allow_edit: &'a [String],
-    /// The search path that steps will have.
+    /// The search path of steps.
     pub path: &'a str,
-    /// The tree of the workspace as it is now.
+    /// The current tree of the workspace.
     pub base: &'a TreeId,
-    /// The paths of its files.
+    /// The paths of the files in that tree.
     pub paths: &'a [String],
-    /// What the user's git reads and runs in the workspace.
+    /// The files that the user's git reads, and the programs that it runs, in the workspace.
     pub git: &'a GitPrograms,
-    /// The user's repository, of which each room has a copy.
+    /// The user's repository, of which each room gets a copy.
     pub repository: Option<&'a SourceRepository>,
 }
 
 /// Freezes a gate.
 ///
 /// # Errors
-/// Unknown or wrong lanes, patterns that are no globs, steps that cannot run.
+/// Unknown or invalid lanes, patterns that are not globs, steps that cannot run.
 pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     let Definition { root, path, .. } = from;
     let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     freeze_lanes(from, loaded)
 }
 
-/// Freezes a gate by the lanes as another state of the project has them, which lies in `lanes_at`. None is detected there.
+/// Freezes a gate with the lanes of another state of the project, which is in `lanes_at`. Detects
+/// no lanes there.
 ///
 /// # Errors
-/// As those of [`freeze`].
+/// The errors of [`freeze`].
 pub fn freeze_by(from: Definition<'_>, lanes_at: &Path) -> Result<Gate, GateFault> {
     let book = book(lanes_at);
     if let Some(lane) = from.lanes.iter().find(|lane| !book.has(lane)) {
@@ -180,7 +183,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
     let seal = Seal::take(root, policy.protection().clone(), scope).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
-    notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
+    notes.retain(|note| told.insert(note.clone())); // lanes of one file share its remarks
     Ok(Gate {
         lanes,
         held_out,
@@ -199,27 +202,29 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
     })
 }
 
-/// The digest of the lanes of a gate, in their order: the same lanes have the same one wherever they are read.
+/// Returns the digest of the lanes of a gate, in their order. Equal lanes have equal digests, from
+/// any path.
 pub fn digest_of(lanes: &[Lane]) -> String {
     store::sha256(serde_json::to_string(lanes).unwrap_or_default().as_bytes())
 }
 
-/// A lane, and what is to be known about it.
+/// A lane, with notes on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// The lane.
     pub lane: Lane,
-    /// For people: what is strange about its file; that it was detected and is not the project's own word, and what was left out.
+    /// Notes for people: oddities of the lane's file. For a detected lane, also that the project
+    /// does not define it, and what was left out.
     pub notes: Vec<String>,
-    /// Where it was brought in from, if its file says so.
+    /// The place from which the lane was imported, if its file names one.
     pub source: Option<String>,
 }
 
-/// Reads and parses one lane of the project at `root`, or detects it where the project defines no lanes. `path` is the search
-/// path that steps will have.
+/// Reads and parses one lane of the project at `root`, or detects it where the project defines no
+/// lanes. `path` is the search path of steps.
 ///
 /// # Errors
-/// When it is not there or is wrong.
+/// When the lane does not exist or is invalid.
 pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let book = book(root);
     if book.has(name) {
@@ -230,7 +235,7 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let mut remarks = few(book.general_warnings().chain(&astray(root)));
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
         if name == DETECTED_LANE && !detected.is_empty() {
-            remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge init`".into());
+            remarks.insert(0, "no lanes are defined, so fledge detected this one; keep it with `fledge init`".into());
             remarks.append(&mut detected.remarks);
             return Ok(Loaded { lane: detected.lane()?, notes: remarks, source: None });
         }
@@ -243,34 +248,35 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     Err(GateFault::UnknownLane { lane: name.into(), places, known, remarks })
 }
 
-/// The first remarks, and how many more there are.
+/// Returns the first remarks, and the number of the others.
 fn few<'r>(remarks: impl IntoIterator<Item = &'r Remark>) -> Vec<String> {
     let mut notes: Vec<String> = remarks.into_iter().map(ToString::to_string).collect();
     let more = notes.len().saturating_sub(MOST_NOTES);
     notes.truncate(MOST_NOTES);
-    notes.extend((more > 0).then(|| format!("and {more} more: `fledge lanes validate` has them all")));
+    notes.extend((more > 0).then(|| format!("and {more} more; `fledge lanes validate` lists all")));
     notes
 }
 
 /// The lanes of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Those that are right, by name.
+    /// The valid lanes, by name.
     pub lanes: Vec<Lane>,
-    /// Where those that were brought in are from, by name.
+    /// The places from which lanes were imported, by the names of the lanes.
     pub sources: BTreeMap<String, String>,
-    /// Whether they were detected and are not the project's own word.
+    /// True if the lanes were detected and are not defined by the project.
     pub is_detected: bool,
-    /// What is wrong with the others, and with files that do not say which there are.
+    /// The errors in the other lanes, and in files whose lanes are unknown.
     pub fault: LaneFault,
-    /// For people: what is strange about the files as a whole, and what detection left out.
+    /// Remarks for people: oddities of the files as a whole, and what detection left out.
     pub remarks: Vec<String>,
 }
 
-/// Reads all lanes of the project at `root`, or detects one where it defines none. `path` is the search path that steps will have.
+/// Reads all lanes of the project at `root`, or detects one where it defines none. `path` is the
+/// search path of steps.
 ///
 /// # Errors
-/// When it cannot be told whether it defines any.
+/// When it is unknown whether the project defines lanes.
 pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
     let book = book(root);
     let (lanes, fault) = book.all();
@@ -290,8 +296,9 @@ pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
     Ok(listed)
 }
 
-/// Whether the steps of a lane that run, by their number, have what is plain to see that they need: the program that a command begins
-/// with. Asked are those before which nothing runs: an earlier step may bring what a later one needs.
+/// Checks that the steps of a lane have their folder and the program with which their command
+/// begins. `runs` says for each step whether it runs. Checks only steps before which nothing runs,
+/// because an earlier step may provide what a later one needs.
 ///
 /// # Errors
 /// The first step that cannot run.
@@ -303,13 +310,14 @@ pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<()
     })
 }
 
-/// The steps that run and, as things are, cannot, each with its number and what it lacks.
+/// Returns the steps that would run but cannot run now, each with its number and the part that it
+/// lacks.
 pub(super) fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
     let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let is_first = number == 0 && lane.setup.is_empty();
         let made_before = if is_first { made_by_nobody(root, step) } else { None };
-        // What is installed into the project may be there by then.
+        // The setup may install programs into the project.
         let may_come = !lane.setup.is_empty()
             && std::env::split_paths(path).any(|folder| folder.is_relative() || folder.starts_with(root));
         let lacking = || if may_come { None } else { not_in_path(root, step, path) };
@@ -319,7 +327,8 @@ pub(super) fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]
     run.filter_map(|(step, _)| lacks(step)).collect()
 }
 
-/// The folder or the program by path that the first step of a lane lacks.
+/// Returns a message about the folder, or the program with a path, that the first step of a lane
+/// lacks.
 fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
     let dir = root.join(step.dir.as_deref().unwrap_or("."));
     if !dir.is_dir() {
@@ -329,7 +338,8 @@ fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
     Some(format!("there is no program `{program}`"))
 }
 
-/// The program that no folder of the search path has. Relative ones are below the step's own folder.
+/// Returns a message about a program that no folder of the search path has. Relative folders are
+/// below the step's folder.
 fn not_in_path(root: &Path, step: &Step, path: &str) -> Option<String> {
     let shell = if step.has_plain_shell() { None } else { step.shell.first().map(String::as_str) };
     let own = || step.program().filter(|_| step.is_one_program()); // after `||` or in a pipe, its absence may not count

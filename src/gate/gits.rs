@@ -1,6 +1,8 @@
-//! What tells git which programs to run, in every repository of a workspace: a `.git` and what it leads to, configuration, hooks,
-//! attributes, and where else objects come from. None of it is in any tree, and all of it works later, outside of every wall, for
-//! whoever types `git status`.
+//! The files that tell git which programs to run, in every repository of a workspace: each `.git`
+//! and the folder that it leads to, configuration, hooks, attributes, and alternate object stores.
+//!
+//! They are in no tree. They take effect later, outside of every sandbox, when a user runs a
+//! command such as `git status`.
 
 use super::Seal;
 use super::seal::{Sealed, Stamps};
@@ -13,19 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walkdir::{DirEntry, WalkDir};
 
-/// Why nobody changes it.
-pub(super) const WHY: &str = "git does what it says, for whoever works here next";
-/// Files of a git directory that say what git does, wherever they lie in it: submodules and linked worktrees have theirs inside.
+/// The rule against changes of these files.
+pub(super) const WHY: &str = "it controls what git does for everyone who works here later";
+/// Files that control git, in any folder of a git directory. Submodules and linked worktrees have
+/// their own inside it.
 const CONFIGURATION: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
-/// The same in its folder `info`.
+/// Files that control git, in a folder `info` of a git directory.
 const INFO: [&str; 4] = ["attributes", "exclude", "grafts", "sparse-checkout"];
-/// The same in the folder `info` of its objects.
+/// Files that control git, in the folder `info` of its objects.
 const ELSEWHERE: [&str; 2] = ["alternates", "http-alternates"];
-/// Folders of a git directory in which there is none of that.
+/// Folders of a git directory that contain no files that control git.
 const PLAIN: [&str; 4] = ["logs", "lfs", "annex", "rr-cache"];
 
-/// Where git finds what it does, from the root, sorted: the `.git` of the root, whether it is there or not, every one below, and the folders
-/// inside of the workspace that they lead to.
+/// Returns the git directories of a workspace, relative to the root and sorted. These are the
+/// `.git` of the root, even if it does not exist, every `.git` below, and the folders of the
+/// workspace that they lead to.
 pub(super) fn places(root: &Path) -> Vec<PathBuf> {
     let mut gits = gits_below(root);
     gits.push(root.join(".git"));
@@ -38,7 +42,7 @@ pub(super) fn places(root: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// The folder that a link or a file of this name leads to.
+/// Returns the folder that a `.git` leads to, if it is a link or a file.
 fn led_to(git: &Path) -> Option<PathBuf> {
     let kind = git.symlink_metadata().ok()?.file_type();
     if kind.is_symlink() {
@@ -48,7 +52,7 @@ fn led_to(git: &Path) -> Option<PathBuf> {
     git_led_to(git, text.strip_prefix("gitdir: ")?)
 }
 
-/// All that counts of one of the places, each with its path from the root.
+/// Returns the files of a git directory that control git, each with its path from the root.
 pub(super) fn entries(root: &Path, place: &Path) -> Vec<(PathBuf, DirEntry)> {
     let at = root.join(place);
     let walk = WalkDir::new(&at).follow_links(false).follow_root_links(false).into_iter().filter_entry(is_entered);
@@ -61,7 +65,8 @@ pub(super) fn entries(root: &Path, place: &Path) -> Vec<(PathBuf, DirEntry)> {
     walk.flatten().filter_map(counts).collect()
 }
 
-/// Passes by what is large and says nothing: objects, and references but for those that put one object in the place of another.
+/// Returns whether the walk enters a folder. Skips large folders that do not control git: objects,
+/// and references except for those that replace objects.
 fn is_entered(entry: &DirEntry) -> bool {
     let (name, above) = (entry.file_name(), entry.path().parent());
     if entry.depth() == 0 || !entry.file_type().is_dir() {
@@ -74,7 +79,7 @@ fn is_entered(entry: &DirEntry) -> bool {
     !(is_plain || is_content)
 }
 
-/// Whether a path inside of a git directory says what git does.
+/// Returns whether a path inside of a git directory controls git.
 fn steers(inner: &Path, is_link: bool) -> bool {
     let names: Vec<&str> = inner.iter().map(|name| name.to_str().unwrap_or("?")).collect();
     let Some((name, folders)) = names.split_last() else { return true };
@@ -88,24 +93,26 @@ fn steers(inner: &Path, is_link: bool) -> bool {
 }
 
 impl Seal {
-    /// Whether a path is in a git directory.
+    /// Returns whether a path is in a git directory.
     pub(super) fn is_git(&self, path: &Path) -> bool {
         self.gits.iter().any(|place| path.starts_with(place))
     }
 
-    /// What differs from the seal and may be the work of what ran behind this wall. Bubblewrap keeps git directories as they are, but for
-    /// those in whose place is a link: what differs there is the user's own.
+    /// Returns the differences from the seal that programs in this sandbox may have made.
+    /// Bubblewrap protects git directories, except where a link is in their place. Other
+    /// differences there are the user's own.
     pub(super) fn found(&self, wall: WallKind) -> Vec<Finding> {
         self.heeded(wall, self.inspect())
     }
 
-    /// Returns what [`Seal::found`] does, and the stamps of all protected files and of these manifests from before they were read.
+    /// Returns the findings of [`Seal::found`], and the stamps of all protected files and of these
+    /// manifests from before they were read.
     pub(super) fn found_stamped(&self, wall: WallKind, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
         let (findings, stamps) = self.inspect_stamped(manifests);
         (self.heeded(wall, findings), stamps)
     }
 
-    /// What of findings may be the work of what ran behind this wall.
+    /// Returns the findings that programs in this sandbox may have caused.
     pub(super) fn heeded(&self, wall: WallKind, mut findings: Vec<Finding>) -> Vec<Finding> {
         let is_link = |place: &PathBuf| matches!(self.files.get(place), Some(Sealed::Link(_)));
         let may_be_written = |path: &Path| {
@@ -116,22 +123,24 @@ impl Seal {
         findings
     }
 
-    /// Finds what has been done to git directories when a run ends that nobody judges, and puts it back where there is a place for what
-    /// stood there. A line for each thing that a person should know.
+    /// Finds changes of git directories at the end of a run that is not judged. Restores them if
+    /// there is a folder `aside` for the replaced files. Returns a line for each fact that a person
+    /// should know.
     pub async fn close_git(self: Arc<Self>, wall: WallKind, aside: Option<PathBuf>) -> Vec<String> {
         let work = move || {
             let findings = self.heeded(wall, self.inspect_in(&[]));
             let left = aside.as_ref().map(|aside| self.restore(&findings, aside));
-            let done = if left.is_some() { "and was put back" } else { "and was left so" };
+            let done = if left.is_some() { "and was put back" } else { "and was not put back" };
             let told =
                 findings.iter().map(|it| format!("`{}` was {} in this run {done}: {}", it.path, it.change, it.rule));
             told.chain(left.into_iter().flatten()).collect()
         };
-        let panicked = |_| vec!["looking at git directories panicked".to_owned()];
+        let panicked = |_| vec!["the check of git directories panicked".to_owned()];
         tokio::task::spawn_blocking(work).await.unwrap_or_else(panicked)
     }
 
-    /// Takes away what has come to be in the place of a git directory that was not there.
+    /// Moves away new entries in the place of a git directory that did not exist. Returns a line
+    /// for each one that cannot be moved.
     pub(super) fn take_away_new(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let is_new = |place: &&PathBuf| !self.files.keys().any(|path| path.starts_with(place));
         let is_found = |place: &&PathBuf| findings.iter().any(|finding| Path::new(&finding.path).starts_with(place));
@@ -139,7 +148,7 @@ impl Seal {
             let to = aside.join(format!("{}.new", place.display()));
             let made = to.parent().map_or(Ok(()), fs::create_dir_all);
             let error = made.and_then(|()| fs::rename(self.root.join(place), to)).err()?;
-            Some(format!("{} cannot be moved away: {error}", place.display()))
+            Some(format!("cannot move {} away: {error}", place.display()))
         });
         moved.collect()
     }
@@ -161,7 +170,8 @@ mod tests {
         findings.iter().map(|finding| format!("{} {}", finding.path, finding.change)).collect()
     }
 
-    /// A repository with a submodule, one inside that is ignored, and one to which a link leads.
+    /// Makes a repository with a submodule, an ignored repository inside, and one to which a link
+    /// leads.
     fn sealed() -> (tempfile::TempDir, Seal) {
         let dir = crate::test_support::temp_dir();
         for (path, text) in [
@@ -191,7 +201,7 @@ mod tests {
         let (dir, seal) = sealed();
         let root = dir.path();
         assert_eq!(seal.inspect(), []);
-        // What honest work does.
+        // Normal work changes these files.
         put(root, ".git/objects/cd/config", "x");
         put(root, ".git/refs/heads/other", "x");
         put(root, ".git/index", "x");
@@ -246,7 +256,7 @@ mod tests {
         put(dir.path(), ".git/HEAD", "ref: refs/heads/main");
         assert_eq!(seal.clone().close_git(WallKind::Bubblewrap, None).await, [""; 0]);
         let left = seal.clone().close_git(WallKind::Landlock, None).await;
-        assert_eq!(left, [format!("`.git/config` was added in this run and was left so: {WHY}")]);
+        assert_eq!(left, [format!("`.git/config` was added in this run and was not put back: {WHY}")]);
         let told = seal.close_git(WallKind::Landlock, Some(aside.path().join("a"))).await;
         assert_eq!(told, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
         assert!(!dir.path().join(".git").exists() && aside.path().join("a/.git.new/HEAD").exists());

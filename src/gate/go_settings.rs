@@ -1,5 +1,8 @@
-//! The settings of Go in a room: those of the user, and that tests are named. They are in the file of `go env -w`, and not in a variable,
-//! which would win over `GOFLAGS ?= …` of a Makefile. Behind bubblewrap alone: else no file can be put into the home of a room.
+//! The settings of Go in a room: those of the user, and a flag that makes Go name each test.
+//!
+//! They are in the file of `go env -w`, because a variable would win over `GOFLAGS ?= …` of a
+//! Makefile. They are used only behind bubblewrap, because otherwise no file can be put into the
+//! home of a room.
 
 use super::Site;
 use super::built::may_start;
@@ -9,10 +12,10 @@ use crate::process::wall::{Mount, WallKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The settings of the user that a room has. Others may hold credentials.
+/// The settings of the user that a room gets. Other settings may contain credentials.
 const SHOWN: [&str; 8] =
     ["CGO_ENABLED", "GO111MODULE", "GOEXPERIMENT", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN", "GOWORK"];
-/// Of the commands of Go, `test` alone heeds it.
+/// The flag that makes Go name each test. Of the commands of Go, only `test` uses it.
 const NAMED: &str = "-test.v";
 
 impl Site {
@@ -26,7 +29,7 @@ impl Site {
         is_wanted && !["GOFLAGS", "GOENV"].into_iter().any(is_set) && self.go_settings().is_some()
     }
 
-    /// Puts the settings into a room, where tests are to be named.
+    /// Puts the settings into a room, if its lane's tests can be named.
     pub(super) fn bring_go_settings(&self, lane: &Lane, room: &mut Room) {
         let (Some(at), Some(behind)) = (self.go_settings(), room.behind.as_mut()) else { return };
         if !self.names_tests(lane) {
@@ -36,11 +39,11 @@ impl Site {
         let theirs = fs::read_to_string(&at).unwrap_or_default();
         match fs::create_dir_all(&self.rooms).and_then(|()| fs::write(&from, settings(&theirs))) {
             Ok(()) => behind.holes.mounts.push(Mount { from, at, writable: false }),
-            Err(error) => tracing::warn!(%error, "tests of Go are not known by name"),
+            Err(error) => tracing::warn!(%error, "cannot identify Go tests by name"),
         }
     }
 
-    /// Returns the place of the file in the user's home.
+    /// Returns the path of the settings file in the user's home.
     fn go_settings(&self) -> Option<PathBuf> {
         let home = Path::new(self.variable("HOME"));
         let folder = Some(self.variable("XDG_CONFIG_HOME")).filter(|folder| !folder.is_empty());
@@ -49,7 +52,8 @@ impl Site {
     }
 }
 
-/// Returns the text of the file in a room. As for Go itself, the last line of a name holds.
+/// Returns the text of the settings file in a room. As in Go itself, the last line for a name
+/// counts.
 fn settings(theirs: &str) -> String {
     let (mut text, mut flags) = (String::new(), "");
     for (name, value) in theirs.lines().filter_map(|line| line.split_once('=')) {

@@ -1,5 +1,5 @@
-//! Histories of a project: for each base what its rooms have of the user's repository. They are
-//! kept beside the judged bases, and made once.
+//! Histories of a project: for each base, the part of the user's repository that its rooms get.
+//! Each is made once and kept beside the judged bases.
 
 use super::Site;
 use super::clean::clear;
@@ -13,16 +13,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The folder of a project that has them.
+/// The folder of a project that contains the histories.
 pub(super) const HISTORIES: &str = "histories";
-/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits
-/// and tags, and the files of the base.
+/// The total size of packs, in bytes, up to which rooms get all files of the history. Beyond it,
+/// they get its commits and tags, and the files of the base.
 const WHOLE: u64 = 256 << 20;
-/// Earlier histories that may be a start for a new one.
+/// The most earlier histories that a new one may start from.
 const EARLIER: usize = 8;
 
-/// The history of a base. `None` where it cannot be copied, because objects are missing or damaged:
-/// then rooms have the judged tree as their only commit.
+/// Returns the history of a base. Returns `None` if it cannot be copied, because objects are
+/// missing or damaged. Rooms then have the judged tree as their only commit.
 ///
 /// # Errors
 /// [`TreesFault::Stopped`].
@@ -43,7 +43,7 @@ pub(super) async fn kept_or_made(
         Ok(history) => Ok(Some(history)),
         Err(TreesFault::Stopped) => Err(TreesFault::Stopped),
         Err(fault) => {
-            tracing::warn!(why = %chain(&fault), "rooms have no history: the repository cannot be copied");
+            tracing::warn!(why = %chain(&fault), "rooms have no git history: cannot copy the repository");
             Ok(None)
         }
     }
@@ -76,7 +76,7 @@ async fn make(
     Ok(history.moved(folder))
 }
 
-/// The folders of the histories that were used last.
+/// Returns the folders of the histories that were used last.
 fn newest(all: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();

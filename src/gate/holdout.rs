@@ -1,5 +1,7 @@
-//! Lanes that only the gate knows, from a folder outside of the workspace. Their steps find it where they name it: no variable tells what
-//! they run that it is before them, and behind bubblewrap the folder lies at a place of which nobody knows.
+//! Hold-out lanes, which only the gate knows, from a folder outside of the workspace.
+//!
+//! A step sees the path of the folder only where it names the folder. No variable reveals the
+//! folder to the programs of a step, and behind bubblewrap its path is random.
 
 use super::freeze::GateFault;
 use crate::lane::{self, Lane, RoomKind, Step};
@@ -8,15 +10,15 @@ use crate::store;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands in a step for the folder.
+/// The placeholders for the folder in a step.
 const NAMES: [&str; 2] = ["${FLEDGE_HOLDOUT}", "$FLEDGE_HOLDOUT"];
-/// What none of its steps may have beside that.
+/// A word that no step may contain except in a placeholder.
 const NAME: &str = "FLEDGE_HOLDOUT";
 
-/// The lanes of a folder that only the gate knows.
+/// Reads the hold-out lanes of a folder.
 ///
 /// # Errors
-/// When there are none, they are wrong, or could not be kept from the agent.
+/// When there are none, when one is invalid, or when they could not be hidden from the agent.
 pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
     let unusable = |why: String| GateFault::Holdout { folder: folder.to_owned(), why };
     let real = folder.canonicalize().map_err(|error| unusable(error.to_string()))?;
@@ -25,7 +27,7 @@ pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
     }
     let is_plain = |char: char| char.is_alphanumeric() || "/._-+@, ".contains(char);
     if !real.to_str().is_some_and(|path| path.chars().all(is_plain)) {
-        return Err(unusable("its path has characters that shells read".into()));
+        return Err(unusable("its path has characters that are special in a shell".into()));
     }
     let mut files: Vec<PathBuf> = fs::read_dir(&real)
         .map_err(|error| unusable(error.to_string()))?
@@ -35,7 +37,7 @@ pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
         .collect();
     files.sort();
     if files.is_empty() {
-        return Err(unusable("there is no lane in it, no file `NAME.yaml`".into()));
+        return Err(unusable("it contains no lane (a file `NAME.yaml`)".into()));
     }
     let lane = |path: &PathBuf| -> Result<Lane, GateFault> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -49,10 +51,10 @@ pub(super) fn read(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
     files.iter().map(lane).collect()
 }
 
-/// Why a lane cannot be one that only the gate knows.
+/// Returns why a lane cannot be a hold-out lane.
 fn refusal(lane: &Lane) -> Option<&'static str> {
     if lane.room == RoomKind::InPlace {
-        return Some("says `room: in-place`: what it writes there the agent would read");
+        return Some("has `room: in-place`, so the agent could read what it writes");
     }
     let bare = led_to(lane, Path::new(""));
     let says = |step: &Step| {
@@ -62,10 +64,10 @@ fn refusal(lane: &Lane) -> Option<&'static str> {
     let env = bare.env.iter().flat_map(|(name, value)| [name, value]).any(|text| text.contains(NAME));
     let is_told = env || bare.steps.iter().chain(&bare.setup).any(says);
     is_told
-        .then_some("names its folder in another way than `$FLEDGE_HOLDOUT` or `${FLEDGE_HOLDOUT}`: no variable is set")
+        .then_some("must name its folder as `$FLEDGE_HOLDOUT` or `${FLEDGE_HOLDOUT}`: fledge sets no variable")
 }
 
-/// The lane with the place where its folder is found in its steps.
+/// Returns the lane with the path `at` in place of the placeholders for its folder.
 pub(super) fn led_to(lane: &Lane, at: &Path) -> Lane {
     let mut lane = lane.clone();
     let lead = |text: &mut String| {

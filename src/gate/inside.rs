@@ -1,15 +1,17 @@
-//! Tests inside of product files, as Rust has them: modules for tests alone, functions that are tests, examples in the documentation. No
-//! path tells them from the product, and whoever changes the product may have to change them; so it is only told that they are other ones.
-//! What hides such a change well enough is not found. Pure.
+//! Tests inside of product files, as in Rust: modules for tests, test functions, and examples in
+//! the documentation. Pure.
+//!
+//! Their paths do not distinguish them from the product, and a change of the product may have to
+//! change them. So a change is only reported. A change that is hidden well enough is not found.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
-/// Modules within modules that are looked into.
+/// The deepest nesting of modules that is searched.
 const DEEP: usize = 32;
 
-/// Whether a file of this path may have tests beside the product.
+/// Returns whether a file at this path may have tests beside the product.
 pub(super) fn may_have(path: &str) -> bool {
     path.ends_with(".rs")
 }
@@ -22,12 +24,12 @@ pub(super) struct Source<'p> {
     pub(super) is_new: bool,
 }
 
-/// The packages of cargo in the base, by their folders.
+/// The Cargo packages of the base, by their folders.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
-    /// All of them.
+    /// All packages.
     pub(super) all: BTreeSet<String>,
-    /// Those that find their tests and programs by themselves.
+    /// The packages in which Cargo finds tests and programs by their paths.
     pub(super) finding: BTreeSet<String>,
 }
 
@@ -39,9 +41,12 @@ impl Packages {
     }
 }
 
-/// The files of the base in which a test was that is in none of the files of its package now, or is another one. A test that was only moved is
-/// found in one of `after`; in another package no check may run it. A new file that no module declares is not built, so what is in it does
-/// not count, unless it lies where cargo finds tests and programs of `packages`.
+/// Returns the files of the base with a test that no file of the same package contains unchanged
+/// now. A test that was only moved is found in one of `after`. A test that was moved to another
+/// package counts as missing, because no check may run it there.
+///
+/// A new file that no module declares is not built. So its tests do not count, unless Cargo finds
+/// the file as a test or program of `packages`.
 pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>], packages: &Packages) -> Vec<&'b str> {
     let mut now: BTreeMap<Option<&str>, Found> = BTreeMap::new();
     for source in built(after, &packages.finding) {
@@ -56,7 +61,8 @@ pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[Source<'_>], pa
     before.iter().filter(|(path, text)| is_other(path, text)).map(|(path, _)| *path).collect()
 }
 
-/// The sources that are built: those that the base had, those that cargo finds as tests or programs by their folder, and what these declare.
+/// Returns the sources that are built: those that the base had, those that Cargo finds by their
+/// path, and those that either of them declares.
 fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<&'s Source<'p>> {
     let is_found = |path: &str| packages.iter().any(|package| is_found_in(package, path));
     let (mut open, mut others): (Vec<_>, Vec<_>) =
@@ -75,7 +81,7 @@ fn built<'s, 'p>(sources: &'s [Source<'p>], packages: &BTreeSet<String>) -> Vec<
     found
 }
 
-/// Returns true if cargo builds the file as a test or a program of the package because of its folder.
+/// Returns whether Cargo builds the file as a test or a program of the package because of its path.
 fn is_found_in(package: &str, path: &str) -> bool {
     let place =
         below(package, path).and_then(|path| path.strip_prefix("tests/").or_else(|| path.strip_prefix("src/bin/")));
@@ -85,12 +91,12 @@ fn is_found_in(package: &str, path: &str) -> bool {
     })
 }
 
-/// The rest of a path below a folder.
+/// Returns the rest of a path below a folder.
 fn below<'p>(folder: &str, path: &'p str) -> Option<&'p str> {
     if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
-/// The paths that a module may be at, seen from the file that declares it.
+/// Returns the paths at which a module may be, given the file that declares it.
 fn module_places(path: &str, module: &str) -> Vec<String> {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let stem = name.strip_suffix(".rs").unwrap_or(name);
@@ -100,31 +106,32 @@ fn module_places(path: &str, module: &str) -> Vec<String> {
     in_folder(folder).into_iter().chain(in_folder(&inner)).collect()
 }
 
-/// What is in some files: each as its words, whatever the form.
+/// The contents of some files, each item as its tokens, regardless of formatting.
 #[derive(Debug, Default)]
 struct Found {
-    /// What is a test, or only there for tests.
+    /// Items that are tests or are only built for tests.
     tests: BTreeSet<String>,
-    /// All there is, but for modules.
+    /// All items except modules.
     items: BTreeSet<String>,
-    /// Examples in documentation that are run.
+    /// Examples in documentation that run as tests.
     examples: BTreeSet<String>,
-    /// The modules in other files that are built wherever this file is, or for tests; a path where one is said, without its ending.
+    /// Modules in other files that are built wherever this file is, or for tests. Each is a name,
+    /// or the path in its `path` attribute without the ending.
     modules: BTreeSet<String>,
 }
 
-/// Where something stands.
+/// The context of an item.
 #[derive(Debug, Clone, Default)]
 struct Within {
-    /// Only tests are built of it.
+    /// True if the item is only built for tests.
     is_test: bool,
-    /// When it is built at all, where that is said otherwise.
+    /// The other `cfg` conditions of the item.
     when: String,
     depth: usize,
 }
 
 impl Found {
-    /// Of a text that is no Rust nothing is known.
+    /// Adds the contents of a text. Of a text that is not Rust, adds only the examples.
     fn look_into(&mut self, text: &str) {
         if let Ok(tokens) = TokenStream::from_str(text) {
             self.items_of(tokens, &Within::default());
@@ -134,7 +141,8 @@ impl Found {
 
     fn items_of(&mut self, tokens: TokenStream, within: &Within) {
         let (mut within, mut attributes, mut parts) = (within.clone(), Vec::new(), Vec::new());
-        // What tests use is one: what is new there may stand before what is meant.
+        // All items that tests use count as one, because a new item may change the meaning of the
+        // others.
         let mut used = String::new();
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {
@@ -160,7 +168,7 @@ impl Found {
         self.items.insert(used);
     }
 
-    /// Takes an item in; gives it where it is neither a test nor a module.
+    /// Adds an item. Returns its text if it is neither a test nor a module.
     fn item(&mut self, attributes: Vec<Attribute>, parts: Vec<TokenTree>, within: &Within) -> Option<String> {
         let is_module = parts.iter().any(|part| matches!(part, TokenTree::Ident(name) if *name == "mod"));
         if let (true, Some(TokenTree::Group(body))) = (is_module, parts.last()) {
@@ -171,7 +179,7 @@ impl Found {
             return None;
         }
         if !parts.iter().any(|part| matches!(part, TokenTree::Ident(_))) {
-            return None; // the `;` behind a body
+            return None; // the `;` after a body
         }
         let is_always = attributes.iter().all(|attribute| attribute.name != "cfg" || attribute.is_for_tests());
         if is_module
@@ -210,7 +218,7 @@ impl Within {
     }
 }
 
-/// What stands in `#[…]`; nothing of documentation.
+/// An attribute `#[…]`. It is empty for documentation.
 #[derive(Debug, Default)]
 struct Attribute {
     name: String,
@@ -231,7 +239,7 @@ impl Attribute {
         Self { name: names.concat(), text: words(group.stream()), is_test }
     }
 
-    /// Whether nothing but tests is built of what has it.
+    /// Returns whether an item with this attribute is only built for tests.
     fn is_for_tests(&self) -> bool {
         self.text == "cfg ( test ) "
     }
@@ -241,7 +249,8 @@ fn is(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-/// All words of some code, with a blank behind each. However deep it is, this is not.
+/// Returns the tokens of some code, each followed by a space. Works without recursion, for code of
+/// any depth.
 fn words(code: TokenStream) -> String {
     let (mut text, mut open) = (String::new(), vec![(code.into_iter(), "")]);
     while let Some((tokens, _)) = open.last_mut() {
@@ -267,7 +276,7 @@ fn words(code: TokenStream) -> String {
     text
 }
 
-/// The examples in comments of documentation that are run as tests.
+/// Returns the examples in documentation comments that run as tests.
 fn examples(text: &str) -> BTreeSet<String> {
     let (mut all, mut open) = (BTreeSet::new(), None::<(bool, String)>);
     for line in text.lines().map(str::trim_start) {

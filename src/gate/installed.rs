@@ -1,6 +1,8 @@
-//! Dependencies that are installed in the workspace when a run begins: folders that package managers fill, and small files that belong
-//! to them, such as an ignored lock file. No tree has them, because git ignores them, and no check works without them. A room has them as
-//! they were before the agent started.
+//! Dependencies that are installed in the workspace when a run begins: folders that package
+//! managers fill, and small files that belong to them, such as an ignored lock file.
+//!
+//! Git ignores them, so no tree has them, but no check works without them. Rooms get them in the
+//! state before the agent started.
 
 mod made;
 
@@ -24,7 +26,8 @@ use walkdir::WalkDir;
 const PYTHON: &[&str] =
     &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt", "tox.ini", "Pipfile"];
 
-/// A row of the table: the manifests beside which a folder is looked for, its names, a path that must be in it, and the reason.
+/// A row of the table: the manifests beside which a folder is searched, its names, a path that it
+/// must contain, and the reason.
 type Row = (&'static [&'static str], &'static [&'static str], &'static str, &'static str);
 
 /// Folders that package managers fill.
@@ -43,11 +46,11 @@ pub(crate) const FOLDERS: &[Row] = &[
     (&["Podfile"], &["Pods"], "", "CocoaPods installs pods there"),
     (&["Cartfile"], &["Carthage"], "", "Carthage keeps frameworks there"),
     (&["mix.exs"], &["deps"], "", "mix installs packages there"),
-    (&["pubspec.yaml"], &[".dart_tool"], "", "pub says there where packages are"),
+    (&["pubspec.yaml"], &[".dart_tool"], "", "pub records the places of packages there"),
     (&["elm.json"], &["elm-stuff"], "", "elm keeps packages there"),
 ];
 
-/// Files beside a manifest that package managers write: the manifest, and their names.
+/// Files that package managers write beside a manifest: the manifest and the names of the files.
 #[rustfmt::skip]
 pub(crate) const FILES: &[(&str, &[&str])] = &[
     ("Cargo.toml", &["Cargo.lock"]),
@@ -60,16 +63,17 @@ pub(crate) const FILES: &[(&str, &[&str])] = &[
     ("composer.json", &["composer.lock"]),
     ("mix.exs", &["mix.lock"]),
     ("pubspec.yaml", &["pubspec.lock"]),
-    // setuptools-scm and hatch-vcs write the version of a package beside its code when they install it.
+    // setuptools-scm and hatch-vcs write the version of a package beside its code when they install
+    // it.
     ("__init__.py", &["_version.py"]),
 ];
 
-/// The tables above, as a page for people.
+/// Returns the tables above as a Markdown page for people.
 pub fn installed_table() -> String {
     let names = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ");
     let mut text = String::from(
-        "# Installed dependencies that a room has\n\nPrinted from `src/gate/installed.rs` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
-         A folder counts where it lies beside one of these manifests and no file of the base is in it.\n\n| beside | folder | with | why |\n|---|---|---|---|\n",
+        "# Installed dependencies that a room has\n\nPrinted from `src/gate/installed.rs` by a test; to regenerate it, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
+         A room has a folder of this table if the folder is beside one of the manifests and contains no file of the base.\n\n| beside | folder | with | why |\n|---|---|---|---|\n",
     );
     for (manifests, folders, has, why) in FOLDERS {
         let has = if has.is_empty() { String::new() } else { format!("`{has}`") };
@@ -79,44 +83,46 @@ pub fn installed_table() -> String {
         "| {} | `*{METADATA}`, also in `src` and `lib` | | an editable install reads its metadata there |\n",
         names(PYTHON)
     ));
-    text.push_str("\nFiles that the base does not have come along too.\n\n| beside | file |\n|---|---|\n");
+    text.push_str("\nA room also has these files if the base does not have them.\n\n| beside | file |\n|---|---|\n");
     for (manifest, files) in FILES {
         text.push_str(&format!("| `{manifest}` | {} |\n", names(files)));
     }
     text
 }
 
-/// Folders of a Python project that an editable install may leave its metadata in.
+/// Folders of a Python project in which an editable install may leave its metadata.
 const SOURCES: [&str; 3] = ["", "src", "lib"];
 /// Folders that tools change whenever they run.
 const CACHES: [&str; 3] = [".cache", "__pycache__", ".vite"];
-/// The ending of such a folder.
+/// The ending of a folder with metadata of an editable install.
 const METADATA: &str = ".egg-info";
 
-/// What is installed in a workspace, by paths relative to it.
+/// The dependencies that are installed in a workspace, by paths relative to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {
-    /// Folders with all that is in them.
+    /// Folders, with everything in them.
     pub folders: Vec<String>,
-    /// Files beside them.
+    /// Files that belong to installed dependencies.
     pub files: Vec<String>,
-    /// Folders elsewhere on this machine that virtual environments lead to.
+    /// Folders outside the workspace that virtual environments lead to.
     pub interpreters: Vec<PathBuf>,
-    /// A digest of the names, sizes and times of all that is in the folders.
+    /// A digest of the names, sizes and times of everything in the folders.
     pub(super) digest: String,
-    /// Where such folders and files were looked for in vain: what comes to be there during a run is the agent's.
+    /// Paths at which such folders and files were searched but did not exist. If one exists later,
+    /// the agent made it.
     absent: Vec<String>,
 }
 
 impl Installed {
-    /// Returns whether an ignored path is or is below what is installed, so that rooms have it.
+    /// Returns whether an ignored path is one of the installed paths or below one, so that rooms
+    /// have it.
     pub fn has(&self, path: &str) -> bool {
         let path = Path::new(path.trim_end_matches('/'));
         self.folders.iter().chain(&self.files).any(|own| path.starts_with(own))
     }
 
-    /// Finds what is installed in `root`, by the manifests among `paths`, which are the files of the base. Folders of `included` are added.
-    /// Blocks.
+    /// Finds the installed dependencies in `root` by the manifests among `paths`, the files of the
+    /// base. Adds the folders of `included`. Blocks.
     pub(super) fn find<'i>(root: &Path, paths: &[String], included: impl Iterator<Item = &'i String>) -> Self {
         let tracked: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
         let (mut folders, mut files, mut absent) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -152,14 +158,17 @@ impl Installed {
         let files = files.into_iter().filter(is_new).collect();
         let interpreters = folders.iter().filter_map(|path| interpreter(&root.join(path))).collect();
         let digest = if folders.is_empty() { String::new() } else { digest(root, &folders) };
-        // Nothing runs what is in a lock file.
+        // Lock files do not matter here, because nothing executes them.
         absent.extend(looked_for.into_iter().filter(|path| !is_lock(path) && !root.join(path).exists()));
         Self { folders, files, interpreters, digest, absent: absent.into_iter().collect() }
     }
 
-    /// The layers over the folders of `origin` as they are found in `root`, with what is written kept in `over`, and pins for the folders
-    /// above them: whoever moved one of these away would have its place without a layer. Folders that `root` lacks are made. Left out are
-    /// folders behind links, those that `is_wanted` does not take, and those in whose place there is a file.
+    /// Returns layers over the folders of `origin` at their paths in `root`. Files that are written
+    /// go to `over`. Also returns pins for the folders above, because a program that moved one of
+    /// these away would get its path without a layer.
+    ///
+    /// Makes folders that `root` lacks. Leaves out folders behind links, folders that `is_wanted`
+    /// rejects, and folders in whose place there is a file.
     ///
     /// # Errors
     /// [`io::Error`] where a folder cannot be made.
@@ -190,7 +199,7 @@ impl Installed {
         Ok(mounts)
     }
 
-    /// Copies the folders of `origin` into another one, sharing blocks where the file system can.
+    /// Copies the folders of `origin` to the folder `to`, sharing blocks where the file system can.
     ///
     /// # Errors
     /// The reason, where a folder cannot be copied.
@@ -210,7 +219,8 @@ impl Installed {
     }
 }
 
-/// The path below a folder, where no link is on the way to it and it is none itself. What is not there yet is no link.
+/// Returns the path below a folder. Returns `None` if the path or a folder on the way is a link, or
+/// if a part of it is empty, `.` or `..`. Parts that do not exist are allowed.
 pub(super) fn reached(root: &Path, path: &str) -> Option<PathBuf> {
     let mut whole = root.to_owned();
     for part in path.split('/') {
@@ -225,31 +235,33 @@ pub(super) fn reached(root: &Path, path: &str) -> Option<PathBuf> {
     Some(whole)
 }
 
-/// The folders with metadata of editable installs.
+/// Returns the folders in `dir` with metadata of editable installs.
 fn metadata(root: &Path, dir: &str) -> Vec<String> {
     let entries = fs::read_dir(root.join(dir)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.ends_with(METADATA)).map(|name| joined(dir, &name)).collect()
 }
 
-/// The folder of the interpreter that a virtual environment was made from, where it is in a home: nothing else there is shown.
+/// Returns the folder of the interpreter that a virtual environment was made from, if it is in a
+/// home. Rooms see nothing else of that home.
 fn interpreter(environment: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
     let home = text.lines().filter_map(|line| line.split_once('=')).find(|(key, _)| key.trim() == "home")?.1;
     let programs = Path::new(home.trim()).canonicalize().ok()?;
     let is_in_home = |path: &Path| match path.strip_prefix("/root").or_else(|_| path.strip_prefix("/home")) {
-        // `/home/USER/.../bin`: at least one folder lies between the home and this one.
+        // `/home/USER/.../bin`: at least one folder is between the home and this one.
         Ok(below) => below.components().count() > usize::from(path.starts_with("/home")),
         Err(_) => false,
     };
-    // What stands in the file may be an agent's: nothing is shown but a folder of a real interpreter, without credentials in it.
+    // An agent may have written the file. So only the folder of a real interpreter, without
+    // credentials in it, is shown.
     let has_python = ["python3", "python"].iter().any(|name| programs.join(name).is_file());
     let whole = programs.parent().filter(|whole| is_in_home(whole));
     let shown = whole.map(Path::to_owned).or_else(|| is_in_home(&programs).then_some(programs.clone()));
     shown.filter(|shown| has_python && !holds_credentials(shown))
 }
 
-/// The digest of folders by the names, kinds, sizes and times of what is in them.
+/// Returns a digest of folders by the names, kinds, sizes and times of their contents.
 fn digest(root: &Path, folders: &[String]) -> String {
     let mut listing = Vec::new();
     let mut add = |path: &Path, meta: &Metadata| {

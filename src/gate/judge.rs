@@ -1,7 +1,7 @@
 //! One gate run, from the workspace as the agent left it to a verdict that names a tree.
 //!
-//! It checks the files that define the gate, takes the tree and compares it with the base, runs the
-//! lanes in rooms made of that tree, and then checks the evidence: the tests that ran, a planted
+//! It checks the files that define the gate, takes the tree and compares it with the base, and runs
+//! the lanes in rooms made of that tree. Then it checks the evidence: the tests that ran, a planted
 //! failure that must be seen, and hold-out lanes.
 
 mod again;
@@ -36,31 +36,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What one gate run goes by.
+/// The input of one gate run.
 pub(super) struct Sitting<'a> {
     pub(super) gate: &'a Gate,
     pub(super) site: &'a Site,
     pub(super) attempt: u32,
-    /// Whether it is the base that is judged, before any agent.
+    /// True if the run judges the base, before any agent.
     pub(super) is_base: bool,
     pub(super) stop: &'a CancellationToken,
     pub(super) on_step: &'a (dyn Fn(StepProgress) + Send + Sync),
     pub(super) started: Stopwatch,
 }
 
-/// How far a gate run has come.
+/// The state of a gate run so far.
 #[derive(Debug, Default)]
 struct Record {
     steps: Vec<StepReport>,
     evidence: Evidence,
     notes: Vec<String>,
-    /// Dependencies that the base has not.
+    /// Dependencies that the base does not have.
     added: Vec<Added>,
-    /// The newest tree whose dependencies were looked at, with what was installed for it.
+    /// The newest tree whose dependencies were checked, with the installation for it.
     installed: Option<(TreeId, Option<Arc<Installation>>)>,
-    /// What could not be written in the newest room.
+    /// The paths that could not be written in the newest room.
     kept: Vec<String>,
-    /// Lanes that have changed the tree.
+    /// Lanes that changed the tree.
     writers: BTreeSet<String>,
 }
 
@@ -144,7 +144,7 @@ impl Sitting<'_> {
         self.site.logs.join(format!("attempt-{}", self.attempt)).join(name)
     }
 
-    /// Where what is removed or written over is kept.
+    /// Returns the folder that keeps removed and overwritten files.
     fn aside(&self) -> PathBuf {
         self.site.logs.with_file_name("set-aside").join(format!("attempt-{}", self.attempt))
     }
@@ -153,7 +153,7 @@ impl Sitting<'_> {
         self.site.on_tamper == OnTamper::Restore
     }
 
-    /// Takes down what a lane said; anything but a pass ends the gate run.
+    /// Records the outcome of a lane. Anything but a pass ends the gate run.
     async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
         base::show(&outcome, self.site.names_tests(lane), &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
@@ -162,7 +162,7 @@ impl Sitting<'_> {
         match outcome.ruling {
             LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => Err(self.fell_short(
                 record,
-                &format!("lane `{}` passed, but not at the first try, and it says `flaky: fail`", lane.name),
+                &format!("lane `{}` passed only after a retry, and it has `flaky: fail`", lane.name),
             )),
             LaneRuling::Passed => Ok(()),
             LaneRuling::Failed => Err(self.failed(record).await),
@@ -172,7 +172,8 @@ impl Sitting<'_> {
         }
     }
 
-    /// Whether as many tests ran as on the base, where that is known or can be: how many that were.
+    /// Checks that at least as many tests ran as on the base, where the result of the base is known
+    /// or can be made. Returns the number of tests that ran on the base.
     async fn evidence(&self, tree: &TreeId, record: &mut Record) -> Result<Option<u64>, Early> {
         if record.evidence.is_without_tests() {
             return Err(self.fell_short(record, NO_TESTS));
@@ -195,7 +196,7 @@ impl Sitting<'_> {
         Ok(base.evidence.ran())
     }
 
-    /// What the gate said of the base: judged now, if it was not.
+    /// Returns the result of the base. Judges the base now if the result is not known.
     async fn base(&self) -> Result<Arc<Base>, BaseFault> {
         let is_known = self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some();
         if !is_known && !self.gate.is_clean() {
@@ -206,7 +207,8 @@ impl Sitting<'_> {
         judged.await.cloned()
     }
 
-    /// The lanes failed. What failed on the base too is labelled so, for which the base is judged now if it was not.
+    /// Returns the verdict for failed lanes. Labels the failures that the base has too. For that it
+    /// judges the base now if its result is not known.
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
         let (mut known, mut before) = (String::new(), Vec::new());
@@ -216,7 +218,7 @@ impl Sitting<'_> {
                     before = base.knew(&record.steps);
                 }
                 Err(fault) if self.stop.is_cancelled() => return fault.into(),
-                // Else the failure is real, and only the label is missing.
+                // Otherwise the failure is real, and only the label is missing.
                 Err(fault) => {
                     if matches!(fault, BaseFault::Unable(_)) && self.gate.unable(&record.steps, self.site).is_some() {
                         return fault.into();
@@ -233,7 +235,7 @@ impl Sitting<'_> {
         let missing = unfetched::line(&record.steps, &record.added);
         known.extend(missing.iter().map(|line| format!("{line}\n")));
         if self.site.pages_logs && logs::are_told_in_part(&record.steps) {
-            known.push_str("more of what was printed: the tool `lane-log`\n");
+            known.push_str("read more of the output with the tool `lane-log`\n");
         }
         limit -= known.len();
         let feedback = feedback::of(&record.steps, limit) + &known;
@@ -243,7 +245,7 @@ impl Sitting<'_> {
         Early::Said(Box::new(verdict))
     }
 
-    /// Every step passed, and what that rests on does not hold.
+    /// Returns the verdict for work that passed every step but lacks the evidence for a pass.
     fn fell_short(&self, record: &Record, why: &str) -> Early {
         let signature = format!("evidence: {why}");
         let feedback = format!("every step passed, but that is not enough:\n{why}\n");
@@ -274,7 +276,7 @@ impl Sitting<'_> {
         Verdict { feedback: why, ..self.verdict(Ruling::Errored, record) }
     }
 
-    /// Puts back what was changed, where it is to be, and says what came of that.
+    /// Puts changed files back, where the configuration asks for that, and reports the result.
     async fn tampered(&self, findings: Vec<Finding>) -> Verdict {
         let verdict = self.verdict(Ruling::Tampered, &Record::default());
         if !self.puts_back() {
@@ -292,12 +294,12 @@ impl Sitting<'_> {
         let is_in_trees = |path: &&String| !self.gate.seal.is_git(Path::new(path));
         let own: Vec<String> = paths.iter().filter(is_in_trees).cloned().collect();
         for path in own.chunks(own.len().max(1)).chain(own.chunks(1)) {
-            // Together, and where one of them is in the way, one by one.
+            // All paths together. If one of them prevents that, one by one.
             match self.site.trees.put_back(self.gate.base(), Some(path), self.stop).await {
                 Ok(_) if path.len() == own.len() => break,
                 Ok(_) => {}
                 Err(fault) if path.len() > 1 || own.len() == 1 => {
-                    notes.push(format!("cannot put back what was changed: {}", chain(&fault)))
+                    notes.push(format!("cannot put changed files back: {}", chain(&fault)))
                 }
                 Err(_) => {}
             }
@@ -306,39 +308,41 @@ impl Sitting<'_> {
         let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
         match candidate::take(self.gate, self.site, self.stop).await {
             Ok(candidate) => candidate.add_to(&mut still),
-            Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", chain(&fault))),
+            Err(fault) => notes.push(format!("cannot check the files that were put back: {}", chain(&fault))),
         }
         if kept.exists() {
-            notes.push(format!("what stood in the place of protected files is kept in {}", kept.display()));
+            notes.push(format!("the changes to protected files are kept in {}", kept.display()));
         }
         let still: BTreeSet<&str> = still.iter().map(|finding| finding.path.as_str()).collect();
         let feedback = feedback::put_back(&paths, &still, Policy::is_manifest);
         Verdict { findings, feedback, notes, ..verdict }
     }
 
-    /// The manifests that nothing may write in the workspace while the gate runs: none where all lanes have rooms.
+    /// Returns the manifests that nothing may write in the workspace while the gate runs. There are
+    /// none where all lanes have rooms.
     fn manifests_here(&self) -> BTreeSet<String> {
         if self.gate.is_clean() { BTreeSet::new() } else { self.gate.watched_manifests(&self.gate.lanes) }
     }
 
-    /// Looks at protected files on a thread that may block.
+    /// Runs work on protected files on a thread that may block.
     async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, String> {
         let seal = Arc::clone(&self.gate.seal);
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
-        looked.map_err(|_| "looking at protected files panicked".into())
+        looked.map_err(|_| "the check of protected files panicked".into())
     }
 }
 
-/// What a gate run comes to when protected files were written while it ran: a pass counts for nothing, whoever wrote them.
+/// Returns the verdict of a gate run during which protected files may have been written. If any
+/// were, a pass becomes an error, because the writer is unknown.
 fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<String>) -> Verdict {
     if touched.is_empty() {
         return verdict;
     }
     let names: Vec<&str> = touched.iter().map(|finding| finding.path.as_str()).collect();
-    let note = format!("written while the gate ran, although protected: {}", names.join(", "));
+    let note = format!("protected paths were written while the gate ran: {}", names.join(", "));
     if verdict.passed() {
         verdict.ruling = Ruling::Errored;
-        verdict.feedback = format!("{note}; if a step is meant to write there, open it with `allow_edit`");
+        verdict.feedback = format!("{note}; if a step must write there, open the path with `allow_edit`");
         verdict.findings = touched;
         verdict.proof = None;
     }

@@ -1,5 +1,6 @@
-//! A frozen gate as it is kept for a run that may be taken up again: one file, whose first line is JSON; after it come the contents of the
-//! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
+//! The stored form of a frozen gate, for a run that may be resumed. It is one file: its first line
+//! is JSON, and the contents of the sealed files follow, one after the other. The caller must
+//! verify the bytes by their digest.
 
 use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
@@ -19,19 +20,19 @@ use tokio::sync::OnceCell;
 
 const VERSION: u32 = 3;
 
-/// What is kept of a gate cannot be made a gate again.
+/// An error of restoring a gate from its stored form.
 #[derive(Debug, thiserror::Error)]
 pub enum ThawFault {
-    /// Its first line is not what it should be.
-    #[error("its head cannot be read")]
+    /// The first line is invalid.
+    #[error("cannot parse the header of the stored gate")]
     Head(#[source] serde_json::Error),
-    /// It was written by another fledge.
-    #[error("it has version {0}, and this fledge knows version {VERSION}")]
+    /// Another version of fledge wrote it.
+    #[error("unsupported gate format version {0}: expected {VERSION}")]
     Other(u32),
-    /// It ends too early, or too late.
-    #[error("its contents are not as long as its head says")]
+    /// It is shorter or longer than its first line says.
+    #[error("the stored gate is truncated or has trailing data")]
     Length,
-    /// A rule is no glob.
+    /// A rule is not a glob.
     #[error(transparent)]
     Pattern(#[from] PatternError),
 }
@@ -51,17 +52,17 @@ struct Head {
     notes: Vec<String>,
     policy: Frozen,
     files: Vec<File>,
-    /// What stands around the agent; `None` where an older program has kept it.
+    /// The sandbox of the agent. `None` if an older version of fledge wrote it.
     #[serde(default)]
     wall: Option<WallKind>,
-    /// Git directories; none where an older program has kept it, which looked at none.
+    /// The git directories. Empty if an older version of fledge wrote it, which did not check them.
     #[serde(default)]
     gits: Vec<OsString>,
     installed: Installed,
     repository: Option<SourceRepository>,
 }
 
-/// A sealed path. Names need not be text.
+/// A sealed path. Names need not be UTF-8.
 #[derive(Debug, Serialize, Deserialize)]
 struct File {
     path: OsString,
@@ -71,7 +72,7 @@ struct File {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum What {
-    /// `bytes` of its content are kept.
+    /// A file. `bytes` is the length of its content, if that is kept.
     File {
         digest: String,
         mode: u32,
@@ -82,7 +83,7 @@ enum What {
 }
 
 impl Gate {
-    /// The gate as bytes.
+    /// Returns the gate in its stored form.
     pub fn keep(&self, wall: WallKind) -> Vec<u8> {
         let mut contents: Vec<u8> = Vec::new();
         let mut files = Vec::new();
@@ -117,10 +118,11 @@ impl Gate {
         kept
     }
 
-    /// The gate of the workspace at `root` again, from what was kept of it. `allow_edit` is what it was frozen with.
+    /// Restores the gate of the workspace at `root` from its stored form. `allow_edit` must be the
+    /// patterns with which it was frozen.
     ///
     /// # Errors
-    /// When the bytes are not what [`Gate::keep`] gave.
+    /// When the bytes are not from [`Gate::keep`].
     pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
         let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
         let Version { schema_version } = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
@@ -230,7 +232,7 @@ mod tests {
         );
         let older = String::from_utf8_lossy(&kept).replacen("\"schema_version\":3", "\"schema_version\":1", 1);
         let fault = Gate::thaw(older.as_bytes(), root, &[]).unwrap_err();
-        assert_eq!(fault.to_string(), "it has version 1, and this fledge knows version 3");
+        assert_eq!(fault.to_string(), "unsupported gate format version 1: expected 3");
         for cut in [0, 1, kept.len() / 2, kept.len() - 1] {
             assert!(Gate::thaw(&kept[..cut], root, &[]).is_err(), "cut at {cut}");
         }

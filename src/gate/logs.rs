@@ -1,4 +1,5 @@
-//! What the logs of steps say: tests that are counted, words that are looked for. Blocks, for as long as a log is long.
+//! Readers for the logs of steps: they count tests and search for words. They block, longer for
+//! longer logs.
 
 use super::evidence::Printed;
 use crate::process::{clean, each_line};
@@ -8,7 +9,7 @@ use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// What is counted in a log. A log that cannot be read counts nothing.
+/// Counts the tests in a log. A log that cannot be read counts nothing.
 pub(super) fn counted(log: &Path) -> Printed {
     let mut printed = Printed::default();
     let _what_was_read_counts = each_line(log, |line, _| {
@@ -19,7 +20,7 @@ pub(super) fn counted(log: &Path) -> Printed {
     printed
 }
 
-/// Whether a step that failed has printed more than its excerpt has.
+/// Returns whether a failed step printed more than its excerpt contains.
 pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
     let size = |log: &String| fs::metadata(log).map_or(0, |log| log.len());
     let is_longer = |step: &StepReport| step.log.as_ref().map_or(0, size) > step.excerpt.len() as u64 + 1;
@@ -36,10 +37,10 @@ pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     found
 }
 
-/// Bytes of colour codes that may stand within a word.
+/// The most bytes of color codes within a word.
 const COLOURS: usize = 256;
 
-/// Whether a log has a word, in a line of any length, also with colours in it.
+/// Returns whether a log contains a word, in a line of any length, even with color codes in it.
 pub(super) fn says(log: &Path, word: &str) -> bool {
     let Ok(mut file) = fs::File::open(log) else { return false };
     let (word, mut seen, mut part) = (word.as_bytes(), Vec::new(), vec![0; 1 << 16]);

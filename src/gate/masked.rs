@@ -1,5 +1,5 @@
-//! Logs of steps as they are kept: without the secrets that are known, also where one lies across the pieces in which a log is read. Blocks,
-//! for as long as the logs are long.
+//! Masking of known secrets in the logs of steps, even of a secret that is split between two reads.
+//! Blocks, longer for longer logs.
 
 use crate::tool::Mask;
 use std::fs::{self, File, Permissions};
@@ -9,10 +9,11 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 use walkdir::WalkDir;
 
-/// Bytes that are read at once.
+/// The number of bytes in one read.
 const PIECE: usize = 1 << 20;
 
-/// Hides what a mask knows in every file at and below a folder. What cannot be masked is removed: no log is kept with a secret in it.
+/// Masks known secrets in every file at and below a folder. Removes a file that cannot be masked,
+/// so that no kept log contains a secret.
 pub async fn mask_logs(folder: &Path, mask: &Mask) {
     if !mask.is_idle() {
         let (folder, mask) = (folder.to_owned(), mask.clone());
@@ -24,13 +25,13 @@ fn mask_all(folder: &Path, mask: &Mask) {
     let files = WalkDir::new(folder).follow_links(false).into_iter().flatten();
     for entry in files.filter(|entry| entry.file_type().is_file()) {
         if let Err(error) = mask_file(entry.path(), mask) {
-            tracing::warn!(%error, path = %entry.path().display(), "a log cannot be masked, and is removed");
+            tracing::warn!(%error, path = %entry.path().display(), "cannot mask secrets in a log; fledge removes it");
             let _it_may_be_gone = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Writes a file anew where it has a secret in it.
+/// Rewrites a file if it contains a secret.
 fn mask_file(path: &Path, mask: &Mask) -> io::Result<()> {
     if !passed(File::open(path)?, mask, &mut io::sink())? {
         return Ok(());
@@ -42,7 +43,7 @@ fn mask_file(path: &Path, mask: &Mask) -> io::Result<()> {
     masked.persist(path).map(drop).map_err(|fault| fault.error)
 }
 
-/// Passes on what is read, masked; gives whether there was anything to be masked.
+/// Copies the input with its secrets masked. Returns whether there were any.
 fn passed(mut from: impl Read, mask: &Mask, to: &mut impl Write) -> io::Result<bool> {
     let (mut held, mut piece, mut was_masked) = (Vec::new(), vec![0; PIECE], false);
     loop {
@@ -51,7 +52,7 @@ fn passed(mut from: impl Read, mask: &Mask, to: &mut impl Write) -> io::Result<b
         if let Some(hidden) = mask.hidden_in(&held) {
             (held, was_masked) = (hidden, true);
         }
-        // What may be the start of a secret waits for the rest of it.
+        // A possible start of a secret is held back until the rest of it is read.
         let known = if length == 0 { held.len() } else { mask.doubt_in(&held) };
         to.write_all(&held[..known])?;
         held.drain(..known);

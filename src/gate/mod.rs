@@ -1,5 +1,8 @@
-//! The gate: the lanes of a run with everything that defines them, frozen before the first model call. Judges the tree that an agent
-//! has left and says so in a [`Verdict`]: `verified` is a property of a tree, not of a folder.
+//! The gate: the lanes of a run and everything that defines them, frozen before the first model
+//! call.
+//!
+//! The gate judges the tree that an agent left and returns a [`Verdict`]. `verified` is a property
+//! of a tree, not of a folder.
 
 mod base;
 mod built;
@@ -89,88 +92,93 @@ use tokio_util::sync::CancellationToken;
 pub struct Gate {
     /// The lanes, in the order in which they run.
     pub lanes: Vec<Lane>,
-    /// Lanes that only the gate knows, from outside of the repository.
+    /// Hold-out lanes, which only the gate knows. They come from outside the repository.
     pub held_out: Vec<Lane>,
-    /// A digest of the lanes as they were parsed: the same gate has the same one.
+    /// The digest of the parsed lanes. Equal gates have equal digests.
     pub digest: String,
-    /// What is to be known about them, for people; empty when all is as the project says.
+    /// Notes for people about the lanes. Empty when there is nothing unusual.
     pub notes: Vec<String>,
-    /// What may not be changed, and what of a set of changes is not allowed.
+    /// The rules for protected paths and for changes that are not allowed.
     pub policy: Arc<Policy>,
-    /// What may not be changed, as it was.
+    /// The protected files in the state before the agent started.
     pub seal: Arc<Seal>,
-    /// The dependencies that were installed in the workspace before the agent.
+    /// The dependencies that were installed in the workspace before the agent started.
     pub installed: Installed,
-    /// The user's repository before the agent, of which rooms have a copy; `None` where the
-    /// workspace is in none.
+    /// The user's repository before the agent started. Rooms get a copy of it. `None` where the
+    /// workspace is in no repository.
     pub repository: Option<SourceRepository>,
-    /// The wall that stood around the agent, of a gate that was kept.
+    /// The sandbox of the agent. Set only on a gate that was restored from its stored form.
     wall: Option<WallKind>,
-    /// The tree that was there before the agent.
+    /// The tree before the agent started.
     base: TreeId,
-    /// The files of the base below the layers of rooms, once a room needs them.
+    /// The files of the base below the layers of rooms. Set once a room needs them.
     checkout: OnceCell<Option<Arc<Checkout>>>,
-    /// The protected files of the base, once a room pins them.
+    /// The protected files of the base. Set once a room pins them.
     protected_files: OnceCell<BTreeSet<String>>,
-    /// What the lanes said of it, once they were asked.
+    /// The result of the lanes on the base. Set once the base is judged.
     judged: OnceCell<Arc<Base>>,
-    /// The trees of an agent that failed, each with its first attempt and what the lanes said.
+    /// The trees that failed, each with the number of its first attempt and the verdict.
     failed: Mutex<BTreeMap<TreeId, (u32, Verdict)>>,
 }
 
-/// Where and how a gate runs.
+/// The place and the settings of a gate run.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// The workspace.
     pub root: PathBuf,
-    /// The user's checkout. Dependencies are installed there, and rooms have its path; in a run in place it is the workspace.
+    /// The user's checkout. Dependencies are installed there, and rooms have its path. In a run in
+    /// place this is the workspace.
     pub origin: PathBuf,
-    /// Whether rooms have what is installed there as layers over it; else copies of it are in `ignored`.
+    /// True if rooms get the installed dependencies as layers. Otherwise they get copies from
+    /// `ignored`.
     pub has_layers: bool,
-    /// The states of the workspace.
+    /// Takes and reads snapshots of the workspace.
     pub trees: Trees,
-    /// What stands around the lanes.
+    /// The sandbox around the lanes.
     pub wall: Wall,
-    /// What nothing behind the wall sees: where fledge keeps its state.
+    /// The paths that no sandboxed process sees, because fledge keeps its state there.
     pub hidden: Vec<PathBuf>,
-    /// The environment of steps, whole.
+    /// The complete environment of steps.
     pub env: Vec<(String, String)>,
-    /// Where step logs go; a folder for each attempt is made in it.
+    /// The folder for step logs. Each attempt gets its own subfolder.
     pub logs: PathBuf,
-    /// What no log is kept with.
+    /// Hides secrets in the logs that are kept.
     pub mask: Mask,
-    /// Where rooms are made.
+    /// The folder in which rooms are made.
     pub rooms: PathBuf,
-    /// Copies of ignored files that rooms have, from before the agent.
+    /// The folder with copies of ignored files from before the agent started. Rooms get these
+    /// files.
     pub ignored: PathBuf,
-    /// The folder of what is kept of the project: caches of its bases, and how long steps took.
+    /// The folder for data that is kept per project: caches of its bases and durations of steps.
     pub project: PathBuf,
-    /// What the programs of a step may use up.
+    /// The resource limits for the programs of a step.
     pub limits: WallLimits,
-    /// Steps at once.
+    /// The most steps that run at once.
     pub jobs: usize,
-    /// What happens when a protected path was changed.
+    /// The reaction to a changed protected path.
     pub on_tamper: OnTamper,
-    /// Whether the base may be judged, so that failures that were there before can be told from new ones.
+    /// True if the base may be judged, so that the gate can tell old failures from new ones.
     pub may_judge_base: bool,
-    /// The agent has a network. Manifests that are programs are run with one only where it has.
+    /// True if the agent has network access. Only then do manifests that are programs run with it.
     pub agent_has_network: bool,
-    /// Whether the agent has the tool that pages through what steps print, and is told so where it is told a part of that.
+    /// True if the agent has the tool that pages through the output of steps. Feedback with only a
+    /// part of the output then points to the tool.
     pub pages_logs: bool,
-    /// The time at which the gate was frozen, before the agent; absent where no agent is at work.
+    /// The time at which the gate was frozen, before the agent started. `None` where no agent
+    /// works.
     pub frozen_at: Option<SystemTime>,
-    /// Where fledge writes files when the run is over.
+    /// The paths to which fledge writes files at the end of the run.
     pub outlets: Vec<PathBuf>,
 }
 
 impl Site {
-    /// A variable of steps; empty where it is not set.
+    /// Returns a variable of the steps' environment, or an empty string if it is not set.
     fn variable(&self, name: &str) -> &str {
         self.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
     }
 
-    /// Lays layers over the dependencies in the workspace for a lane that runs there; they are gone with the view. A lane with a setup fills
-    /// the folders itself, so it has none.
+    /// Lays layers over the dependencies in the workspace for a lane that runs there. The layers
+    /// disappear with the view. A lane with a setup gets none, because its setup fills the folders.
     async fn view_in_place(
         &self,
         lane: &Lane,
@@ -190,7 +198,8 @@ impl Site {
         View::open(helper, &mounts).await.map(Some).map_err(RoomFault::Layers)
     }
 
-    /// The workspace itself as a room for a lane, behind the same wall as the agent: what runs there may be what it wrote.
+    /// Returns the workspace itself as a room for a lane. The room has the same sandbox as the
+    /// agent, because the lane may run code that the agent wrote.
     fn in_place(&self, lane: &Lane, (installed, view): (&Installed, Option<&View>), logs: PathBuf) -> Room {
         let mut holes = Holes::of_workspace(&self.root);
         holes.hidden.clone_from(&self.hidden);
@@ -204,14 +213,15 @@ impl Site {
             let own = self.rooms.join("in-place");
             match clean::clear(&own).and_then(|()| at_home_in(&own, &room.env)) {
                 Ok(env) => room.env = env,
-                Err(error) => tracing::warn!(%error, "lane `{}` has no home of its own", lane.name),
+                Err(error) => tracing::warn!(%error, "cannot make a home folder for lane `{}`", lane.name),
             }
         }
         room.behind = Some(Behind { wall: self.wall.clone(), holes, at: self.root.clone() });
         room
     }
 
-    /// Runs a lane in a room. Not by what has changed: what git says of that is the agent's to decide, so every step that asks for it runs.
+    /// Runs a lane in a room. Ignores what git reports as changed, because the agent controls that.
+    /// So steps that depend on changed files always run.
     async fn run(
         &self,
         lane: &Lane,
@@ -233,28 +243,31 @@ impl Site {
 }
 
 impl Gate {
-    /// The tree that was there before the agent.
+    /// Returns the tree before the agent started.
     pub fn base(&self) -> &TreeId {
         &self.base
     }
 
-    /// The protected files that the gate compares part by part, as patterns: tools may write them.
+    /// Returns patterns of the protected files that the gate compares part by part. Tools may write
+    /// these files.
     pub fn compared_by_parts(&self) -> impl Iterator<Item = String> {
         self.policy.compared_by_parts()
     }
 
-    /// Whether every lane runs in a clean room.
+    /// Returns whether every lane runs in a clean room.
     pub(crate) fn is_clean(&self) -> bool {
         self.lanes.iter().all(|lane| lane.room == RoomKind::Clean)
     }
 
-    /// Whether a pass rests on what the lanes say of the base: what they find ready there, and the tests that ran.
+    /// Returns whether a pass depends on the result of the base: on its caches or on the tests that
+    /// ran there.
     pub fn rests_on_base(&self) -> bool {
         let counts = |lane: &Lane| lane.canary.is_some() || lane.steps.iter().any(|step| step.junit.is_some());
         self.lanes.iter().any(counts) || self.fills_caches()
     }
 
-    /// Whether the base is judged before the agent or never: rooms need what it leaves, and a lane runs in the workspace itself.
+    /// Returns whether the base must be judged before the agent starts, or not at all. That is so
+    /// if rooms need its caches and a lane runs in the workspace itself.
     pub fn needs_base(&self) -> bool {
         !self.is_clean() && self.fills_caches()
     }
@@ -283,17 +296,15 @@ impl Gate {
         }
     }
 
-    /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.
+    /// Returns why steps that fail on the base cannot pass here, whatever the work is. Returns
+    /// `None` where the steps failed by themselves.
     pub fn unable(&self, steps: &[StepReport], site: &Site) -> Option<String> {
         let network = self.lanes.iter().any(|lane| lane.network);
         unable::why(steps, &unable::Around::of(site, network)).map(|why| BaseFault::Unable(why).to_string())
     }
 
-    /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is
-    /// kept.
-    ///
-    /// # Errors
-    /// [`BaseFault`] when the gate could never judge anything here.
+    /// Judges the base, before any agent works, and keeps what later gate runs need of it. Returns
+    /// the ruling and, if the checks fail, the feedback for the model.
     pub async fn judge_base(
         &self,
         site: &Site,
@@ -306,7 +317,8 @@ impl Gate {
         Ok((judged.ruling, judged.feedback.clone()))
     }
 
-    /// What fails on the base, which is judged where that is not known: steps as `lane/step`, tests as `lane/step: test`.
+    /// Returns the failures of the base: steps as `lane/step`, tests as `lane/step: test`. Judges
+    /// the base first if its result is unknown.
     ///
     /// # Errors
     /// [`BaseFault`].
@@ -316,7 +328,7 @@ impl Gate {
         Ok(self.judged.get().map_or_else(Vec::new, |base| base.failing.iter().cloned().collect()))
     }
 
-    /// Looks whether a step of the judged base failed for ignored files that its room lacked.
+    /// Checks that no step of the judged base failed because its room lacked ignored files.
     ///
     /// # Errors
     /// [`BaseFault::Lacked`].
@@ -325,7 +337,8 @@ impl Gate {
         lacked.and_then(|lacked| lacked.fault(site)).map_or(Ok(()), Err)
     }
 
-    /// Judges what the agent has left: first what was tampered with, then the lanes in rooms of their own, then what a pass rests on.
+    /// Judges the work of the agent. Looks for tampering, runs the lanes in separate rooms, then
+    /// checks the evidence for a pass.
     pub async fn judge(
         &self,
         site: &Site,
@@ -337,11 +350,11 @@ impl Gate {
         Sitting { gate: self, site, attempt, is_base: false, stop, on_step, started }.judge().await
     }
 
-    /// Judges what is there before any agent as it judges work: a pass has a proof. Nothing is put back, and nothing of it is taken from
-    /// what is kept of the base but caches.
+    /// Judges the base, before any agent works, as strictly as it judges work, so that a pass has a
+    /// proof. Restores nothing. Of the kept result of the base it uses only the caches.
     ///
     /// # Errors
-    /// [`BaseFault`] when what its rooms need cannot be made.
+    /// [`BaseFault`] when the base must be judged first and that fails.
     pub async fn judge_as_it_is(
         &self,
         site: &Site,

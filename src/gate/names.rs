@@ -10,7 +10,7 @@ pub(in crate::gate) fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() || name.is_empty() { format!("{folder}{name}") } else { format!("{folder}/{name}") }
 }
 
-/// Returns whether a name stands in a text, and not as a part of a longer name.
+/// Returns whether a text contains a name, and not only as part of a longer name.
 pub(in crate::gate) fn has_name(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let is_whole = |start: usize| {

@@ -1,5 +1,6 @@
-//! The files that say something about lanes, read into a [`Book`]. What cannot be read is a problem of what it may say, and stops
-//! nothing else; what only looks like such a file is said.
+//! The files that define lanes, read into a [`Book`]. A file that cannot be read is reported as a
+//! problem and does not affect the others. A file that only looks like a definition is reported
+//! too.
 
 use crate::lane::{Book, Remark};
 use crate::limits::MAX_SOURCE;
@@ -9,19 +10,19 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The folder of lanes that have a file each.
+/// The folder with one file for each lane.
 pub const LANES: &str = "lanes";
-/// Tasks and lanes of a project that has them all in one file.
+/// The file of a project that has all its tasks and lanes in one file.
 pub(super) const TOML: &str = "fledge.toml";
-/// Tasks of a project that has its lanes in files of their own.
+/// The file with the tasks of a project that has its lanes in separate files.
 pub(super) const TASKS: &str = "fledge.yaml";
-/// Where files of that form lie that were brought in from elsewhere.
+/// The folder of imported files in the format of `fledge.toml`.
 pub(super) const IMPORTED: &str = ".fledge/lanes";
-/// Entries of a folder that are looked at for names that are nearly right.
+/// The most entries of a folder that are searched for nearly correct names.
 const MOST_ENTRIES: usize = 5_000;
 
-/// Reads all that the project says about lanes: the tasks of `fledge.yaml`, `lanes/*.yaml`, `fledge.toml`, and what was imported
-/// into `.fledge/lanes`. In this order, in which they count.
+/// Reads all definitions of lanes in the project: the tasks of `fledge.yaml`, `lanes/*.yaml`,
+/// `fledge.toml`, and the imports in `.fledge/lanes`. They count in this order.
 pub(super) fn book(root: &Path) -> Book {
     let mut book = Book::default();
     if let Some(text) = text(root, TASKS, &mut book) {
@@ -43,10 +44,11 @@ pub(super) fn book(root: &Path) -> Book {
     book
 }
 
-/// Adds the lanes of the folder `lanes`. A file that cannot be read is a problem of its lane; what only looks like one is said.
+/// Adds the lanes of the folder `lanes`. Reports a file that cannot be read as a problem of its
+/// lane, and mentions files that only look like lanes.
 fn add_lanes(root: &Path, book: &mut Book) {
     let files = names_in(root, LANES, book);
-    // In this order, so that of two files of one name `.yaml` is the later one and counts.
+    // In reverse order, so that of two files with one name, `.yaml` comes later and counts.
     for file in files.iter().rev() {
         let path = format!("{LANES}/{file}");
         let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
@@ -57,19 +59,19 @@ fn add_lanes(root: &Path, book: &mut Book) {
             continue;
         };
         if file.ends_with(".yml") && files.contains(&format!("{name}.yaml")) {
-            let why = format!("lane `{name}` is also in {LANES}/{name}.yaml, and that one is used");
+            let why = format!("lane `{name}` is also in {LANES}/{name}.yaml, which is used instead");
             book.add_stray(&path, &why, "remove one of them");
             continue;
         }
         match read(root, &path) {
             Ok(Some(text)) => book.add_lane(name, &path, &text),
-            Ok(None) => {} // it was there a moment ago
+            Ok(None) => {} // removed after the folder was listed
             Err(why) => book.add_unreadable(name, &path, why),
         }
     }
 }
 
-/// The text of a file with several lanes or tasks, where there is one that can be read.
+/// Returns the text of a file with several lanes or tasks, if it exists and can be read.
 fn text(root: &Path, path: &str, book: &mut Book) -> Option<String> {
     read(root, path).unwrap_or_else(|why| {
         book.add_broken(path, why);
@@ -77,11 +79,11 @@ fn text(root: &Path, path: &str, book: &mut Book) -> Option<String> {
     })
 }
 
-/// The text of a file, where there is one.
+/// Returns the text of a file, or `None` if it does not exist.
 pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
     let path = root.join(path);
     match store::read_text(&path, MAX_SOURCE) {
-        Ok(None) if path.is_symlink() => Err(unreadable("it is a link that leads nowhere")),
+        Ok(None) if path.is_symlink() => Err(unreadable("the link is broken")),
         Ok(text) => Ok(text),
         Err(error) => Err(match error.not_utf8() {
             Some(NotUtf8 { line, column, found }) => {
@@ -93,18 +95,18 @@ pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
     }
 }
 
-/// That a file is none of those that can define lanes or tasks.
+/// Returns the problem with a file that cannot define lanes or tasks.
 pub(super) fn unlike() -> Problem {
     let hint =
-        format!("a lane is `<name>.yaml`; tasks are in `{TASKS}`, lanes and tasks in `{TOML}` and what has its form");
-    Problem::of_file("this is no file of lanes").hint(hint)
+        format!("use `<name>.yaml` for a lane, `{TASKS}` for tasks, and `{TOML}` or a file of its format for both");
+    Problem::of_file("this file cannot define lanes").hint(hint)
 }
 
 fn unreadable(why: &str) -> Problem {
-    Problem::of_file(format!("cannot be read: {why}")).hint("mend or remove it")
+    Problem::of_file(format!("cannot be read: {why}")).hint("fix or remove it")
 }
 
-/// The names in a folder, sorted; none where there is no folder.
+/// Returns the names in a folder, sorted. Returns none where there is no folder.
 fn names_in(root: &Path, folder: &str, book: &mut Book) -> Vec<String> {
     let path = root.join(folder);
     match fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
@@ -118,7 +120,7 @@ fn names_in(root: &Path, folder: &str, book: &mut Book) -> Vec<String> {
             match error.kind() {
                 io::ErrorKind::NotADirectory => {}
                 io::ErrorKind::NotFound if !path.is_symlink() => {}
-                io::ErrorKind::NotFound => book.add_broken(folder, unreadable("it is a link that leads nowhere")),
+                io::ErrorKind::NotFound => book.add_broken(folder, unreadable("the link is broken")),
                 _ => book.add_broken(folder, unreadable(&error.to_string())),
             }
             Vec::new()
@@ -126,18 +128,20 @@ fn names_in(root: &Path, folder: &str, book: &mut Book) -> Vec<String> {
     }
 }
 
-/// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.
+/// Returns whether a text can name a lane: it is the name of a file without its ending, is not
+/// hidden and has no path.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
 
-/// Why something in the folder of lanes is no lane although it looks like one, and what to do.
+/// Returns why an entry of the folder of lanes is not read although it looks like a lane, and a
+/// hint.
 fn stray(path: &Path) -> Option<(&'static str, &'static str)> {
     if looks_like_a_lane(path) {
-        let hint = "a lane is `<name>.yaml`, its name made of letters, digits, `-`, `_` and `.`";
+        let hint = "call a lane file `<name>.yaml`, with letters, digits, `-`, `_` and `.` in the name";
         return Some(("this file is not read", hint));
     }
-    has_lanes_inside(path).then_some(("files in this folder are not read", "put lanes into `lanes` itself"))
+    has_lanes_inside(path).then_some(("files in this folder are not read", "put lane files directly into `lanes`"))
 }
 
 fn looks_like_a_lane(path: &Path) -> bool {
@@ -151,7 +155,7 @@ fn has_lanes_inside(folder: &Path) -> bool {
     entries.into_iter().any(|entry| looks_like_a_lane(&entry.path()))
 }
 
-/// Finds what is at the root under a name that is nearly right.
+/// Finds entries of the root whose names are nearly correct.
 pub(super) fn astray(root: &Path) -> Vec<Remark> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().take(MOST_ENTRIES);
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -164,7 +168,7 @@ pub(super) fn astray(root: &Path) -> Vec<Remark> {
     names.into_iter().filter_map(misnamed).collect()
 }
 
-/// Why this at the root is not read, and what to do.
+/// Returns why an entry of the root is not read, and a hint.
 fn misnamed(root: &Path, name: &str) -> Option<(&'static str, String)> {
     let lower = name.to_lowercase();
     let bare = lower.trim_start_matches('.');
@@ -179,8 +183,8 @@ fn misnamed(root: &Path, name: &str) -> Option<(&'static str, String)> {
         ("lane" | "lanes", "") if has_lanes_inside(&root.join(name)) => LANES,
         _ => return None,
     };
-    // Where capitals make no difference, it is read.
+    // On a file system that ignores case, the file is read under this name.
     let is_it = name == right || (name.eq_ignore_ascii_case(right) && root.join(right).exists());
     let what = if right == LANES { "files in this folder are not read" } else { "this file is not read" };
-    (!is_it).then(|| (what, format!("call it `{right}`")))
+    (!is_it).then(|| (what, format!("rename it to `{right}`")))
 }

@@ -1,4 +1,5 @@
-//! The files that stay as they are while lanes run: the protected files of a room, and manifests.
+//! The files that must stay unchanged while lanes run: the protected files of a room, and
+//! manifests.
 
 use super::{Gate, Site};
 use crate::id::TreeId;
@@ -8,8 +9,9 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 impl Gate {
-    /// The protected paths of a tree that stay as they are in the room of a lane: those of [`Gate::watched`]. A lane that only the gate
-    /// knows may put its own tests among the others.
+    /// Returns the protected paths of a tree that stay unchanged in the room of a lane: those of
+    /// [`Gate::watched`]. Returns none for a hold-out lane, because it may put its own tests among
+    /// the others.
     pub(super) async fn kept(
         &self,
         site: &Site,
@@ -20,9 +22,11 @@ impl Gate {
         if lane.held_out.is_some() { Ok(Vec::new()) } else { self.watched(site, lane, tree, stop).await }
     }
 
-    /// The protected paths of a tree, but for files that the base's own steps write. With layers these are files, two thousand at most, and new
-    /// files may be made beside them: the layer of a room shows each change of the others. Else they are folders too, where the lane writes no
-    /// files of its own.
+    /// Returns the protected paths of a tree, except for files that the base's own steps write.
+    ///
+    /// With layers these are at most two thousand files, and new files may be made beside them. The
+    /// layer of a room shows each change of the other files. Without layers there are folders too,
+    /// unless the lane writes files itself.
     pub(super) async fn watched(
         &self,
         site: &Site,
@@ -48,7 +52,8 @@ impl Gate {
         Ok(self.policy.pinned(protected))
     }
 
-    /// The manifests that no step may write while these lanes run, for a later command reads them. None where a lane writes.
+    /// Returns the manifests that no step may write while these lanes run, because a later command
+    /// reads them. Returns none if a lane writes.
     pub(super) fn watched_manifests<'l>(&self, lanes: impl IntoIterator<Item = &'l Lane>) -> BTreeSet<String> {
         let writes = lanes.into_iter().any(|lane| lane.writes);
         if writes { BTreeSet::new() } else { self.policy.closed_manifests() }

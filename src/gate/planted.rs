@@ -1,4 +1,4 @@
-//! Plants a canary in a room of its own and looks whether the lane sees it.
+//! Runs of a lane with planted failures, in separate rooms, that show whether the lane sees them.
 
 use super::base::{Base, Caches};
 use super::canary::{self, Bed, Places, Plant, Planted, Sight, says_failed};
@@ -18,48 +18,49 @@ use tokio_util::sync::CancellationToken;
 
 /// The reason why a lane may see no planted failure.
 pub(super) const EITHER: &str =
-    "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
+    "its tests are silenced, or its `canary` plants a kind of test that the lane does not run";
 
 /// The largest file that is read to find a place for a canary, in bytes.
 const READ: u64 = 1024 * 1024;
-/// The most rooms in which failures are planted where nothing is known of the base.
+/// The most rooms for one level of planted failures if the lane saw none on the base, or if the
+/// base is unknown.
 const ROUNDS: usize = 3;
-/// The most rooms in which what the base saw is planted in the work.
+/// The most rooms for one level of planted failures if the lane saw some on the base.
 const WORK_ROUNDS: usize = 4;
 
-/// Whether a lane sees failures cannot be told.
+/// An error of testing whether a lane sees planted failures.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryFault {
-    /// There is no room for it.
+    /// No room can be made.
     #[error(transparent)]
     Room(#[from] RoomFault),
     /// The base cannot be read.
     #[error("cannot read the base")]
     Tree(#[from] TreesFault),
-    /// It has no place among the files of the base.
-    #[error("no canary for lane `{lane}`: {why}")]
+    /// The base has no place for the canary.
+    #[error("cannot plant a canary for lane `{lane}`: {why}")]
     NoPlace {
         /// The lane.
         lane: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It cannot be put among the files of the tree.
+    /// The canary cannot be added to the tree.
     #[error("cannot plant the canary")]
     Unplanted(#[source] TreesFault),
-    /// Lanes that run in the workspace itself have no room for it.
-    #[error("lane `{0}` has a canary and runs in the workspace: a failure is only ever planted in a clean room")]
+    /// The lane runs in the workspace itself, where nothing is planted.
+    #[error("lane `{0}` has a canary but runs in the workspace: fledge plants failures only in clean rooms")]
     InPlace(String),
-    /// The lane could not run in the room of the canary, so it has seen nothing and missed nothing.
-    #[error("lane `{lane}` could not run where a failing test is planted: {why}")]
+    /// The lane could not run in the room of the canary, so the test has no result.
+    #[error("lane `{lane}` could not run with a planted failing test: {why}")]
     CannotRun {
         /// The lane.
         lane: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Somebody asked for a stop.
-    #[error("stopped while a planted failure was looked for")]
+    /// The run was stopped.
+    #[error("stopped while fledge ran the canary")]
     Stopped,
 }
 
@@ -76,23 +77,26 @@ impl<'a> From<Option<&'a Caches>> for Ready<'a> {
     }
 }
 
-/// A lane that is asked what it sees of failures that are planted in a tree.
+/// A test of whether a lane sees failures that are planted in a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanaryRun<'a> {
     pub(super) gate: &'a Gate,
     pub(super) site: &'a Site,
     pub(super) lane: &'a Lane,
     pub(super) tree: &'a TreeId,
-    /// What is known of the base. What the lane misses on a base that passes, or on which it sees others, is not planted.
+    /// The result of the base, if it is known. Failures that the lane missed on the base are not
+    /// planted, if the base passes or the lane saw others there.
     pub(super) base: Option<&'a Base>,
     pub(super) ready: Ready<'a>,
     pub(super) stop: &'a CancellationToken,
 }
 
 impl CanaryRun<'_> {
-    /// Which of the planted failures the lane sees. One that fails can hide others: `cargo test` stops behind the first program with a
-    /// failure. So what was not seen is planted again, as long as that shows more. Where the lane goes red for something else in the
-    /// first room of a level, the tests of the next level are planted.
+    /// Returns which of the planted failures the lane sees.
+    ///
+    /// A failing test can hide others: `cargo test` stops after the first program with a failure.
+    /// So unseen failures are planted again, as long as that shows more. If the lane fails for
+    /// another reason in the first room of a level, the tests of the next level are planted.
     ///
     /// # Errors
     /// [`CanaryFault`].
@@ -129,7 +133,8 @@ impl CanaryRun<'_> {
             let seen_of = move || left.iter().filter(|plant| is_in(&outcome, plant)).map(|it| it.key.clone()).collect();
             let looked = tokio::task::spawn_blocking(seen_of).await;
             let shows_more = sight.add(looked.map_err(|_| self.cannot_run("reading its logs panicked"))?);
-            // A lane that stays green beside failures is silent, and one that has seen others on the base must see them.
+            // The next level is for a lane that fails for another reason. A lane that passes beside
+            // failures does not see them, and a lane that saw some on the base must see them here.
             if is_red && sight.has_none() && !saw_one && level + 1 < levels.len() {
                 (level, first) = (level + 1, round + 1);
                 sight = Sight::new(open(level));
@@ -146,10 +151,11 @@ impl CanaryRun<'_> {
         Ok(sight)
     }
 
-    /// Runs the lane in a room of its own, with these files among those of the tree.
+    /// Runs the lane in a separate room, with these files added to the tree.
     async fn run(self, files: &[(&str, String)], logs: PathBuf) -> Result<LaneOutcome, CanaryFault> {
         let Self { gate, site, lane, tree, ready: Ready { caches, dependencies }, stop, .. } = self;
-        // As in the room that it judged in, or what is judged could tell the two apart.
+        // The pins are those of the room in which the lane judged. Otherwise the judged code could
+        // tell the two rooms apart.
         let kept = gate.kept(site, lane, tree, stop).await?;
         let files = files.iter().map(|(path, text)| (*path, text.as_str()));
         let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
@@ -176,7 +182,8 @@ impl CanaryRun<'_> {
             let is_changed = |path: &str| changed.iter().any(|change| change.path == path);
             places.look_inside(&work, is_changed);
         }
-        // A task may open tests: then they are as the work has them, with what they import now.
+        // A task may allow changes of tests. So the tests are read from the work, with their
+        // current imports, if any of them are there.
         let work: BTreeSet<&String> = work.iter().collect();
         let is_kept = places.likes().any(|path| work.contains(path));
         let likes = places.likes().filter(|path| !is_kept || work.contains(path));
@@ -196,7 +203,7 @@ impl CanaryRun<'_> {
     }
 }
 
-/// Whether a step has seen what was planted. Blocks.
+/// Returns whether a step saw the planted failure. Blocks.
 fn is_in(outcome: &LaneOutcome, plant: &Plant) -> bool {
     let names_it = |step: &StepReport| {
         let log = step.log.as_deref().map(Path::new);
@@ -205,7 +212,7 @@ fn is_in(outcome: &LaneOutcome, plant: &Plant) -> bool {
     outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step)))
 }
 
-/// A word that nobody has written yet, and that looks like any other.
+/// Returns a word that no code can know before and that looks like any other word.
 pub(super) fn word() -> String {
     const LETTERS: [&[u8]; 2] = [b"bdfgklmnprstvz", b"aeiou"];
     let digest = store::sha256(process::unforeseen().as_bytes());

@@ -1,5 +1,6 @@
-//! The policy of a workspace as it lies on the disk: which files the base has, what is in the scripts that lanes name, and where
-//! links lead. What is protected is for [`Policy`] to say.
+//! The policy of a workspace, from its files on the disk. It depends on the files of the base, the
+//! contents of scripts that lanes name, and the targets of links. [`Policy`] decides which paths
+//! are protected.
 
 use super::freeze::Definition;
 use super::policy::{Policy, exactly, is_a_test, rules_of_git};
@@ -11,11 +12,11 @@ use ignore::WalkBuilder;
 use std::fs;
 use std::path::Path;
 
-/// The largest file that is read for what it names, in bytes.
+/// The largest file that is searched for names of other files, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The policy of a workspace as it is now. Its files are looked for where the definition names
-/// none. Where a protected path is a link, its target is protected as well.
+/// Returns the policy of a workspace in its current state. Lists the files of the workspace if the
+/// definition names none. Protects the targets of protected links too.
 ///
 /// # Errors
 /// The first invalid pattern.
@@ -36,7 +37,7 @@ pub(super) fn policy(lanes: &[Lane], from: &Definition<'_>) -> Result<Policy, Pa
     Policy::thaw(frozen)
 }
 
-/// The files that git would have: not those that it ignores, nor its own.
+/// Returns the files that git would track, without ignored files and without git's own.
 fn files(root: &Path) -> Vec<String> {
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).ignore(false).filter_entry(|entry| {
@@ -47,13 +48,14 @@ fn files(root: &Path) -> Vec<String> {
     entries.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned())).collect()
 }
 
-/// What is in a file that is there; nothing, where that would be too much.
+/// Returns the content of a file, or `None` if it does not exist. The content of a file that is too
+/// large is empty.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(if meta.len() > LARGEST { Vec::new() } else { fs::read(path).unwrap_or_default() })
 }
 
-/// Where a path really is, when links lead from it to another place in the workspace.
+/// Returns the real path of a path that leads to another path in the workspace by links.
 fn led_to(root: &Path, path: &str) -> Option<String> {
     let real = root.join(path).canonicalize().ok()?;
     let real = real.strip_prefix(root).ok()?.to_str()?;
@@ -106,7 +108,7 @@ mod tests {
         let policy = frozen(&lanes, dir.path()).unwrap();
         assert_eq!(
             policy.rule("ci/hooks/pre-commit").map(|rule| rule.why.as_str()),
-            Some("the configuration of git leads to it, and git runs what it says outside of any sandbox")
+            Some("the git configuration refers to it, and git obeys it outside of any sandbox")
         );
         assert!(policy.rule("ci/other").is_none());
     }

@@ -1,5 +1,5 @@
-//! Looks from inside of a sandbox for the programs that steps name, before anything is spent: a
-//! home is hidden there, and a program that is in it, or behind a link into it, may be missing.
+//! A look from inside of a sandbox for the programs that steps name, before any money is spent. A
+//! sandbox hides homes, so programs in a home, or behind a link into it, may be missing.
 
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
@@ -12,32 +12,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Prints each of its arguments that is no program which can be read. Landlock hides nothing from
-/// `test`.
+/// A script that prints each of its arguments that is not a readable program. It opens each file,
+/// because Landlock hides nothing from `test`.
 const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
-/// Programs that are followed: interpreters, and what wrappers start.
+/// The most programs that are followed: interpreters, and the programs that wrappers start.
 const MOST_SCRIPTS: usize = 6;
-/// Programs that scripts name and that are looked for.
+/// The most programs that are searched because scripts name them.
 const MOST_FILES: usize = 2000;
 /// Folders with the programs of the system.
 const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
-/// Bytes of output that are read.
+/// The most bytes of output that are read.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// A step whose program is found by hand and not in a room.
+/// A step whose program is found by hand but not in a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreached {
     /// The lane.
     pub lane: String,
     /// The step.
     pub step: String,
-    /// The program that is missing, and where it is by hand.
+    /// The program that is missing, and its path outside of the room.
     pub what: String,
-    /// The change that mends it.
+    /// The change that fixes this.
     pub cure: String,
 }
 
-/// A program of a step, and the file that it, or its interpreter, is by hand.
+/// A program that a step of a lane names.
 #[derive(Debug, PartialEq, Eq)]
 struct Named<'l> {
     lane: &'l Lane,
@@ -45,8 +45,9 @@ struct Named<'l> {
     program: String,
 }
 
-/// Looks in a sandbox for the programs that the steps of these lanes name and that the search path
-/// has outside of `root`. `hidden` is what no program sees there.
+/// Finds the programs that the steps of these lanes name and that a sandbox does not show. Looks at
+/// programs that the search path has outside of `root`. `hidden` are the paths that no program sees
+/// there.
 pub async fn unreached<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
@@ -78,7 +79,7 @@ pub async fn unreached<'l>(
     told.collect()
 }
 
-/// The files among these that a sandbox does not show.
+/// Returns those of the files that a sandbox does not show.
 async fn missing(
     files: impl Iterator<Item = &PathBuf>,
     (wall, hidden): (&Wall, &[PathBuf]),
@@ -103,7 +104,7 @@ async fn missing(
     };
     let ended = wall.run_at(None, &holes, look, stop, &|_| {}).await;
     if ended.end != End::Exited(0) {
-        return Vec::new(); // a sandbox that cannot be built is told elsewhere
+        return Vec::new(); // a broken sandbox is reported elsewhere
     }
     ended.output.text(MOST_OUTPUT).lines().map(PathBuf::from).collect()
 }
@@ -112,8 +113,8 @@ fn home_of(env: &Variables) -> Option<PathBuf> {
     env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// The programs of the search path whose names are in these texts, with the files of each. Programs of the
-/// system are left out: a sandbox shows them.
+/// Returns the files of the programs on the search path whose names are in these texts. Leaves out
+/// programs of the system, because a sandbox shows them.
 fn named_in(texts: &[String], path: &str, root: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.+".contains(c));
     let words: HashSet<&str> = texts.iter().flat_map(|text| text.split(is_end)).collect();
@@ -125,8 +126,8 @@ fn named_in(texts: &[String], path: &str, root: &Path, home: Option<&Path>) -> B
     files.map(|(_, file)| file).take(MOST_FILES).collect()
 }
 
-/// The file of a program that the search path has outside of the project, those of the interpreters
-/// that run it, and of the program that a wrapper in a shell's language starts.
+/// Returns the file of a program that the search path has outside of the project. Adds the files of
+/// its interpreters, and of the program that a shell wrapper starts.
 fn files_of(program: &str, path: &str, root: &Path, home: Option<&Path>) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     let mut next: Vec<PathBuf> = file_of(program, path).into_iter().collect();
@@ -145,14 +146,14 @@ fn files_of(program: &str, path: &str, root: &Path, home: Option<&Path>) -> Vec<
     found
 }
 
-/// The file that is run as a program, where it can be read.
+/// Returns the file that is executed for a program, if it can be read.
 fn file_of(program: &str, path: &str) -> Option<PathBuf> {
     find_program(program, path).filter(|file| File::open(file).is_ok())
 }
 
 impl Gate {
-    /// Why a step could not find in a room a program that it finds by hand; `None` where all are
-    /// found.
+    /// Returns why a step could not find a program in a room that it finds by hand. Returns `None`
+    /// if all programs are found.
     pub async fn unreached(&self, site: &Site, stop: &CancellationToken) -> Option<String> {
         let around = (&site.wall, site.hidden.as_slice());
         let all = unreached(&self.lanes, &site.root, around, &site.env, stop).await;
@@ -162,9 +163,9 @@ impl Gate {
         ))
     }
 
-    /// Returns whether the steps may lack a program in a room that they find by hand: scripts that they run
-    /// name one that a room does not show, or a version manager reads its versions from a file that a room
-    /// does not show. Only a run of the steps tells whether they need it.
+    /// Returns whether the steps may lack a program in a room that they find by hand. Either their
+    /// scripts name a program that a room does not show, or a version manager reads its versions
+    /// from a hidden file. Only a run of the steps shows whether they need it.
     pub async fn may_lack_programs(&self, site: &Site, stop: &CancellationToken) -> bool {
         let env = Variables::new(site.env.iter().cloned());
         let (home, path) = (home_of(&env), site.variable("PATH"));

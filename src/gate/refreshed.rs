@@ -1,5 +1,8 @@
-//! Caches for a tree whose dependencies are others than the base's: what makes a room ready runs again, with network, on the base with the
-//! candidate's manifests and lock files alone, with install scripts off. They are this run's own, and no later base has them.
+//! Caches for a tree whose dependencies differ from the base's.
+//!
+//! The lane's setup runs again with network access, on the base with only the manifests and lock
+//! files of the candidate, and with install scripts off. The caches belong to this run, and no
+//! later base gets them.
 
 use super::base::{self, BaseFault, Caches};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, clear, copy_tree};
@@ -11,15 +14,16 @@ use std::fs;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Says that caches are filled.
+/// The file that marks filled caches.
 const READY: &str = "ready";
-/// The folder of a run with such caches.
+/// The folder of a run that contains these caches.
 pub(super) const REFRESHED: &str = "refreshed";
 
-/// The caches of a lane for this tree, filled anew where its dependencies differ from the base's.
+/// Returns the caches of a lane for this tree. Fills new caches if the tree's dependencies differ
+/// from the base's.
 ///
 /// # Errors
-/// [`BaseFault::Setup`] when what makes the room ready fails with these dependencies, and the others.
+/// [`BaseFault::Setup`] when the setup fails with these dependencies, or another [`BaseFault`].
 pub(super) async fn caches(
     gate: &Gate,
     site: &Site,
@@ -52,7 +56,8 @@ pub(super) async fn caches(
     Ok(own)
 }
 
-/// Where they are kept, beside the rooms of the run: by the tree that they are made for.
+/// Returns the folder of the caches, beside the rooms of the run, for the tree with which they are
+/// made.
 fn folder(site: &Site, lane: &Lane, ground: &TreeId) -> PathBuf {
     let kind = if lane.held_out.is_some() { "held-out" } else { "lanes" };
     site.rooms.with_file_name(REFRESHED).join(ground.as_str()).join(kind).join(&lane.name)

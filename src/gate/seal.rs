@@ -1,4 +1,5 @@
-//! Protected files as they were when the gate was frozen: finds what has changed, and puts it back where it can.
+//! Protected files in the state in which the gate was frozen. Finds changes and restores the files
+//! where possible.
 
 use super::gits;
 use super::policy::defines_the_gate;
@@ -15,32 +16,37 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
-/// Folders that are not looked into unless they are protected themselves: git's own data, and what builds leave behind.
+/// Folders that are not searched unless they are protected themselves: git's own data, and output
+/// of builds.
 pub(super) const NOT_LOOKED_INTO: [&str; 7] = [".git", "target", "node_modules", ".venv", "venv", ".tox", ".nox"];
-/// Bytes of one file, and of all together, that are kept; what is larger is compared by digest and cannot be put back.
+/// The most bytes that are kept of one file, and of all files together. Larger files are compared
+/// by their digest and cannot be put back.
 const KEPT: u64 = 4 * 1024 * 1024;
 const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
-/// Bytes of a file up to which it is read: of one that is larger, any writing is a change.
+/// The largest file that is read, in bytes. In a larger file, any write is a change.
 const READ: u64 = 256 * 1024 * 1024;
-/// Bytes of a file that stands in the way up to which it is copied aside.
+/// The largest file that is copied aside, in bytes.
 const ASIDE: u64 = 64 * 1024 * 1024;
-/// Why no step may write a manifest, even for a while: a later command of the step reads it.
-const MANIFEST: &str = "it says what the checks run";
+/// The rule against writing a manifest, even for a moment. A later command of the step reads the
+/// manifest.
+const MANIFEST: &str = "it defines what the checks run";
 
 /// The seal on a workspace's protected files.
 #[derive(Debug)]
 pub struct Seal {
     pub(super) root: PathBuf,
     pub(super) protection: Protection,
-    /// The paths of the base, each with whether it is protected, where the lanes see nothing else: what git ignores is sealed only where
-    /// it defines the gate. To ask the rules of each path takes longer than to list it.
+    /// The paths of the base, each with whether it is protected, if the lanes see no other files.
+    /// Then ignored files are sealed only if they define the gate. The answers are stored because
+    /// matching the rules takes longer than listing the files.
     pub(super) scope: Option<HashMap<String, bool>>,
     pub(super) files: BTreeMap<PathBuf, Sealed>,
-    /// Git directories, of which what says what git does is sealed too.
+    /// The git directories, whose files that control git are sealed too.
     pub(super) gits: Vec<PathBuf>,
 }
 
-/// When and where each protected file stands: any writing changes it, also one that puts the old content back.
+/// The device, inode and change time of each protected file. Any write changes them, even one that
+/// restores the old content.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stamps(BTreeMap<PathBuf, (u64, u64, i64, i64)>);
 
@@ -53,23 +59,23 @@ pub(super) enum Sealed {
         bytes: Option<Vec<u8>>,
     },
     Link(OsString),
-    /// A device, a socket, or something that cannot be read.
+    /// A device, a socket, or a file that cannot be read.
     Other,
 }
 
 impl Seal {
-    /// Reads every protected file of the workspace: with a `scope` those of these paths, and what defines the gate. And what says what git
-    /// does in each of its repositories.
+    /// Reads every protected file of the workspace. With a `scope`, reads only files at these paths
+    /// and files that define the gate. Also reads the files that control git in each repository.
     ///
     /// # Errors
-    /// When a protected one cannot be read.
+    /// When a protected file cannot be read.
     pub fn take(root: &Path, protection: Protection, scope: Option<&[String]>) -> io::Result<Self> {
         let scope = scope.map(|paths| Self::scope(&protection, paths.iter().cloned()));
         let mut seal = Self { scope, gits: gits::places(root), ..Self::of_nothing(root, protection) };
         let mut room = KEPT_IN_ALL;
         for (path, entry) in seal.survey() {
             let sealed = match seal.read(&path, &entry, &mut room) {
-                Err(_) if seal.is_git(&path) => Sealed::Other, // it is no part of the gate
+                Err(_) if seal.is_git(&path) => Sealed::Other, // not part of the gate
                 sealed => sealed?,
             };
             seal.files.insert(path, sealed);
@@ -77,7 +83,7 @@ impl Seal {
         Ok(seal)
     }
 
-    /// These paths, each with whether it is protected.
+    /// Returns these paths, each with whether it is protected.
     pub(super) fn scope(protection: &Protection, paths: impl Iterator<Item = String>) -> HashMap<String, bool> {
         let known = |path: String| {
             let is_protected = protection.rule(&path).is_some();
@@ -86,29 +92,31 @@ impl Seal {
         paths.map(known).collect()
     }
 
-    /// One that knows no file, for who only asks what is written.
+    /// Returns a seal without files, for callers that only ask which files are written.
     pub(super) fn of_nothing(root: &Path, protection: Protection) -> Self {
         Self { root: root.to_owned(), protection, scope: None, files: BTreeMap::new(), gits: Vec::new() }
     }
 
-    /// The rules.
+    /// Returns the rules for protected paths.
     pub fn protection(&self) -> &Protection {
         &self.protection
     }
 
-    /// What differs from the seal, sorted by path.
+    /// Returns the differences from the seal, sorted by path.
     pub fn inspect(&self) -> Vec<Finding> {
         self.compare(self.survey(), |_| true)
     }
 
-    /// Returns what differs, and the stamps of all protected files and of these manifests from before they were read.
+    /// Returns the differences, and the stamps of all protected files and of these manifests from
+    /// before they were read.
     pub(super) fn inspect_stamped(&self, manifests: &BTreeSet<String>) -> (Vec<Finding>, Stamps) {
         let entries = self.survey();
         let stamps = self.stamps_of(&entries, manifests);
         (self.compare(entries, |_| true), stamps)
     }
 
-    /// What differs of these files and folders alone, from the root, and of git directories.
+    /// Returns the differences in these files and folders, relative to the root, and in git
+    /// directories.
     pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<Finding> {
         let entries = places.iter().flat_map(|place| self.walk(self.root.join(place))).chain(self.of_git());
         self.compare(entries.collect(), |path| self.is_git(path) || places.iter().any(|place| path.starts_with(place)))
@@ -134,7 +142,7 @@ impl Seal {
         findings
     }
 
-    /// The stamps of all protected files as they are now, and of these manifests beside them.
+    /// Returns the current stamps of all protected files and of these manifests.
     pub(super) fn stamps_with(&self, manifests: &BTreeSet<String>) -> Stamps {
         self.stamps_of(&self.survey(), manifests)
     }
@@ -147,7 +155,7 @@ impl Seal {
         Stamps(own.chain(others).collect())
     }
 
-    /// The paths that were written between two looks.
+    /// Returns the paths that were written between two sets of stamps.
     pub fn touched(&self, before: &Stamps, after: &Stamps) -> Vec<Finding> {
         let all: BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
         let written = all.into_iter().filter(|path| before.0.get(*path) != after.0.get(*path));
@@ -160,25 +168,25 @@ impl Seal {
     }
 
     pub(super) fn finding(&self, path: &Path, change: &str) -> Finding {
-        // What no rule protects is looked at because it is a manifest.
+        // A path without a rule is checked because it is a manifest.
         let why = if self.is_git(path) { gits::WHY } else { MANIFEST };
         let path = path_text(path);
         let rule = self.protection.rule(&path).map_or(why, |rule| rule.why.as_str());
         Finding { change: change.into(), rule: rule.into(), path }
     }
 
-    /// Every protected entry that is no folder, by its path. What cannot be listed is passed over, unless it is protected: then it
-    /// stands for itself.
+    /// Returns every protected entry, except for folders, with its path. Skips entries that cannot
+    /// be listed.
     fn survey(&self) -> Vec<(PathBuf, DirEntry)> {
         self.walk(self.root.clone()).chain(self.of_git()).collect()
     }
 
-    /// What says what git does.
+    /// Returns the files that control git.
     fn of_git(&self) -> impl Iterator<Item = (PathBuf, DirEntry)> {
         self.gits.iter().flat_map(|place| gits::entries(&self.root, place))
     }
 
-    /// The same of what lies at and below a path, but for git directories.
+    /// Returns the protected entries at and below a path, except for folders and git directories.
     fn walk(&self, from: PathBuf) -> impl Iterator<Item = (PathBuf, DirEntry)> {
         let enters = |entry: &DirEntry| {
             let is_skipped = NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name);
@@ -201,14 +209,15 @@ impl Seal {
         walk.filter_entry(enters).flatten().filter(|entry| !entry.file_type().is_dir()).filter_map(sealed)
     }
 
-    /// A path from the root, by its bytes: to compare it part by part takes ten times as long.
+    /// Returns the path of an entry, relative to the root. Works on bytes, because comparing parts
+    /// takes ten times as long.
     fn relative(&self, entry: &DirEntry) -> String {
         let below = entry.path().as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes());
         let below = below.unwrap_or_default();
         path_text(Path::new(OsStr::from_bytes(below.strip_prefix(b"/").unwrap_or(below))))
     }
 
-    /// What stands at a path; `room` is what may still be kept of bytes.
+    /// Reads the entry at a path. `room` is the number of bytes that may still be kept.
     fn read(&self, path: &Path, entry: &DirEntry, room: &mut u64) -> io::Result<Sealed> {
         if entry.file_type().is_symlink() {
             return Ok(Sealed::Link(fs::read_link(entry.path())?.into_os_string()));
@@ -230,23 +239,24 @@ impl Seal {
         Ok(Sealed::File { digest, mode, bytes: is_kept.then_some(bytes) })
     }
 
-    /// Copies what stands at these paths now to below `aside`; gives what could not be. Folders and pipes are passed over, links are
-    /// copied as links.
+    /// Copies the current files at these paths below `aside`. Skips folders and pipes, and copies
+    /// links as links. Returns a line for each path that could not be copied.
     pub(super) fn set_aside(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let failed = |finding: &Finding| {
             let path = text_path(&finding.path);
             let (from, to) = (self.root.join(&path), aside.join(&path));
             match keep(&from, &to) {
-                Ok(Kept::TooLarge(bytes)) => Some(format!("{} is not set aside: it has {bytes} bytes", finding.path)),
+                Ok(Kept::TooLarge(bytes)) => Some(format!("{} is too large to copy: {bytes} bytes", finding.path)),
                 Ok(Kept::Done) => None,
-                Err(error) => Some(format!("{} cannot be set aside: {error}", finding.path)),
+                Err(error) => Some(format!("cannot keep a copy of {}: {error}", finding.path)),
             }
         };
         findings.iter().filter_map(failed).collect()
     }
 
-    /// Puts sealed paths back: first what was added is removed, the deepest first, then what was there is made again. Nothing is removed
-    /// that could not be replaced, and of what stands in the way a copy goes to below `aside`. Gives what could not be put back, and why.
+    /// Puts sealed paths back. First removes added files, the deepest first, then makes the old
+    /// files again. Leaves a file that it cannot replace. Keeps a copy of each replaced file below
+    /// `aside`. Returns a line for each path that could not be put back.
     pub(super) fn restore(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let mut left = Vec::new();
         let is_sealed = |path: &String| self.protection.rule(path).is_some() || self.is_git(Path::new(path));
@@ -258,7 +268,7 @@ impl Seal {
             self.open_folders(path);
             let place = self.root.join(path);
             if let Err(error) = keep(&place, &aside.join(path)).and_then(|_| fs::remove_file(place)) {
-                left.push(format!("{} cannot be removed: {error}", path.display()));
+                left.push(format!("cannot remove {}: {error}", path.display()));
             }
         }
         left.extend(self.take_away_new(findings, aside));
@@ -269,18 +279,19 @@ impl Seal {
                     fs::set_permissions(place, Permissions::from_mode(*mode))
                 }),
                 Some(Sealed::Link(leads_to)) => self.make(path, aside, |place| symlink(leads_to, place)),
-                Some(Sealed::File { bytes: None, .. }) => Err(io::Error::other("it is too large to be kept")),
-                Some(Sealed::Other) => Err(io::Error::other("it is no file")),
-                None => continue, // what only the tree of the base has is put back from there
+                Some(Sealed::File { bytes: None, .. }) => Err(io::Error::other("too large, so fledge kept no copy")),
+                Some(Sealed::Other) => Err(io::Error::other("neither a file nor a link")),
+                None => continue, // restored later from the tree of the base
             };
             if let Err(error) = made {
-                left.push(format!("{} cannot be put back: {error}", path.display()));
+                left.push(format!("cannot put {} back: {error}", path.display()));
             }
         }
         left
     }
 
-    /// Makes a path anew. What stands in its place, or in the place of a folder on the way, is removed and never followed.
+    /// Makes a path again. Removes an entry in its place, or in the place of a folder above, and
+    /// never follows a link.
     fn make(&self, path: &Path, aside: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
         self.open_folders(path);
         let mut place = self.root.clone();
@@ -309,7 +320,7 @@ impl Seal {
         make(&place)
     }
 
-    /// Lets the owner into the folders on the way again, where somebody has closed them.
+    /// Gives the owner access to the folders above a path, in case it was taken away.
     fn open_folders(&self, path: &Path) {
         let mut place = self.root.clone();
         for part in path.parent().into_iter().flat_map(Path::components) {
@@ -328,7 +339,8 @@ fn stamp(meta: &Metadata) -> (u64, u64, i64, i64) {
 }
 
 impl Sealed {
-    /// Whether it is the same thing; of a file, its content and whether its owner may run it.
+    /// Returns whether both entries are equal. Files are compared by content and by the owner's
+    /// execute permission.
     fn is_like(&self, was: &Self) -> bool {
         match (self, was) {
             (Self::File { digest, mode, .. }, Self::File { digest: was, mode: mode_was, .. }) => {
@@ -341,14 +353,14 @@ impl Sealed {
     }
 }
 
-/// What became of a copy.
+/// The result of a copy.
 enum Kept {
     Done,
-    /// There is none of a file of so many bytes.
+    /// Nothing was copied, because the file is too large. Contains its size in bytes.
     TooLarge(u64),
 }
 
-/// Copies a file or a link, where there is one and no copy yet, and it is not too large.
+/// Copies a file or a link. Does nothing if it does not exist, is already copied or is too large.
 fn keep(from: &Path, to: &Path) -> io::Result<Kept> {
     let Ok(meta) = from.symlink_metadata() else { return Ok(Kept::Done) };
     if !(meta.is_file() || meta.is_symlink()) || to.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! Seals on real folders, and what is found and put back after somebody has been there.
+//! Tests of seals on real folders: changes are found and put back.
 
 use super::*;
 use crate::workspace::ProtectedRule;
@@ -114,7 +114,7 @@ fn what_is_too_large_to_be_kept_is_found_and_left_as_it_is() {
     let left = seal.restore(&findings, &dir.path().join("aside"));
     assert_eq!(
         (findings.len(), left),
-        (1, vec!["lanes/large.bin cannot be put back: it is too large to be kept".to_owned()])
+        (1, vec!["cannot put lanes/large.bin back: too large, so fledge kept no copy".to_owned()])
     );
     assert_eq!(fs::read_to_string(&large).unwrap(), "small");
 }
@@ -196,7 +196,7 @@ fn what_is_huge_is_neither_read_nor_copied_and_what_was_there_is_put_back() {
     let findings = seal.inspect();
     assert_eq!(findings.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["lanes/check.sh"]);
     let said = seal.set_aside(&findings, aside.path());
-    assert_eq!(said, ["lanes/check.sh is not set aside: it has 3221225472 bytes"]);
+    assert_eq!(said, ["lanes/check.sh is too large to copy: 3221225472 bytes"]);
     assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
     assert_eq!(fs::read_to_string(&huge).unwrap(), "exit 1");
     assert!(fs::read_dir(aside.path()).unwrap().next().is_none());

@@ -1,5 +1,7 @@
-//! Stands at a clean room while a lane runs in it. What a step runs may be what the agent wrote, and could make or change what steers the
-//! next one; what is protected may be written by none of them, for good or for a while.
+//! A watcher of a clean room while a lane runs in it.
+//!
+//! A step may run code of the agent, and that code could change files that control the next step.
+//! No step may write a protected path, not even for a moment.
 
 use super::candidate::is_in;
 use super::clean::CleanRoom;
@@ -16,16 +18,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// One at its post.
+/// A watcher of a clean room.
 #[derive(Debug, Clone)]
 pub(super) struct Sentry(Arc<Post>);
 
 /// The files of a room, with their state before the first step.
 #[derive(Debug)]
 enum Before {
-    /// A folder, of which all protected files are looked at.
+    /// A folder, all of whose protected files are checked.
     Folder(Stamps),
-    /// A layer, of which only what is written is looked at.
+    /// A layer, of which only written files are checked.
     Layer(Sides, Differences),
 }
 
@@ -35,20 +37,21 @@ type Differences = BTreeMap<PathBuf, Differs>;
 #[derive(Debug)]
 struct Post {
     seal: Seal,
-    /// Manifests of the base, which the work may change and steps may not. Empty if the lane writes.
+    /// Manifests of the base, which the work may change and steps may not. Empty if the lane
+    /// writes.
     manifests: BTreeSet<String>,
     before: Before,
     folders: FolderWatch,
-    /// What was seen to be written, by path, each with the step that had just ended.
+    /// The writes that were seen, by path, each with the step that had just ended.
     seen: Mutex<BTreeMap<String, (Finding, String)>>,
 }
 
 impl Sentry {
-    /// Takes a look before the first step of a lane. `kept` are the protected paths of the room, whose folders are
-    /// watched.
+    /// Starts to watch a room, before the first step of a lane. `kept` are the protected paths of
+    /// the room, whose folders are watched.
     ///
     /// # Errors
-    /// That looking panicked.
+    /// The reason, when the state of the room cannot be read.
     pub(super) async fn post(gate: &Gate, lane: &Lane, room: &CleanRoom, kept: &[String]) -> Result<Self, String> {
         let (protection, files, kept) = (gate.policy.protection().clone(), room.files(), kept.to_vec());
         let sides = room.overlay().map(|overlay| overlay.sides().clone());
@@ -68,19 +71,19 @@ impl Sentry {
         tokio::task::spawn_blocking(look).await.map_err(panicked)?
     }
 
-    /// What is to be called when a step has ended.
+    /// Returns the callback for the end of each step.
     pub(super) fn after_step(&self) -> AfterStep {
         let sentry = self.clone();
         AfterStep::new(move |step| {
             let sentry = sentry.clone();
             Box::pin(async move {
-                // One that fails does so again at the end, where it is heard.
+                // A failed look fails again at the end, where the error is reported.
                 let _looked = tokio::task::spawn_blocking(move || sentry.look(&step)).await;
             })
         })
     }
 
-    /// A note for people on what is not watched.
+    /// Returns a note for people if folders cannot be watched.
     pub(super) fn unwatched(&self) -> Option<String> {
         self.0.folders.missing()
     }
@@ -98,10 +101,11 @@ impl Sentry {
         Ok(())
     }
 
-    /// What was written although protected: not in a cache of the lane, nor new where the base ignores it.
+    /// Returns the protected paths that were written. Leaves out caches of the lane, new files that
+    /// the base ignores, and changes that the base's own steps make too.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// The reason, when the written paths cannot be determined.
     pub(super) async fn relieve(
         self,
         gate: &Gate,
@@ -113,7 +117,7 @@ impl Sentry {
         tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)??;
         let mut seen = std::mem::take(&mut *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let kept: Vec<String> = lane.kept_folders().cloned().collect();
-        // The room's repository goes with the room, and fledge never asks git in it.
+        // The room's repository is removed with the room, and fledge never runs git in it.
         seen.retain(|path, _| !is_in(&kept, path) && !Path::new(path).starts_with(".git"));
         let new: Vec<String> =
             seen.values().filter(|(finding, _)| finding.change == "added").map(|it| it.0.path.clone()).collect();
@@ -132,7 +136,7 @@ impl Sentry {
     }
 }
 
-/// The protected paths that a layer changes now.
+/// Returns the protected paths that a layer changes now.
 fn differences(seal: &Seal, manifests: &BTreeSet<String>, sides: &Sides) -> Result<Differences, String> {
     let is_protected = |path: &Path| {
         let path = path_text(path);
@@ -142,12 +146,12 @@ fn differences(seal: &Seal, manifests: &BTreeSet<String>, sides: &Sides) -> Resu
         let is_skipped = path.file_name().is_some_and(|name| NOT_LOOKED_INTO.iter().any(|it| name == *it));
         !is_skipped || is_protected(path)
     };
-    let mut all = sides.differences(enters).map_err(|error| format!("cannot read what a room has written: {error}"))?;
+    let mut all = sides.differences(enters).map_err(|error| format!("cannot read the changes in a room: {error}"))?;
     all.retain(|path, _| is_protected(path));
     Ok(all)
 }
 
-/// The protected paths that were written between two looks at a layer.
+/// Returns the protected paths that were written between two states of a layer.
 fn touched(seal: &Seal, sides: &Sides, before: &Differences, after: &Differences) -> Vec<Finding> {
     let is_below = |path: &Path| sides.lower.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
     let all: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
@@ -162,5 +166,5 @@ fn touched(seal: &Seal, sides: &Sides, before: &Differences, after: &Differences
 }
 
 fn panicked(_: tokio::task::JoinError) -> String {
-    "looking at protected files panicked".into()
+    "the check of protected files panicked".into()
 }

@@ -1,12 +1,12 @@
-//! Signs by which a text has tests, for the common runners. Pure.
+//! Signs that a text has tests, for the common runners. Pure.
 
 use super::names::has_name;
 
-/// Of a test program in C or C++.
+/// Signs of a test program in C or C++.
 pub(super) const OF_C: &[&str] = &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "BOOST_AUTO_TEST", "int main("];
-/// Of a file that Python's unittest finds.
+/// Signs of a file that Python's unittest finds.
 pub(super) const OF_PYTHON: &[&str] = &["unittest", "pytest", "def test", "doctest"];
-/// Before or at the name of one test.
+/// Signs before or at the name of one test.
 const OF_ONE: &[&str] = &[
     "#[test]",
     "#[tokio::test",
@@ -34,7 +34,7 @@ const OF_ONE: &[&str] = &[
     "[Theory",
     "subtest ",
 ];
-/// Where one test in the source is several of the runner.
+/// Signs of one test in the source that the runner reports as several.
 const OF_SEVERAL: &[&str] = &[
     "parametrize",
     ".each",
@@ -49,22 +49,23 @@ const OF_SEVERAL: &[&str] = &[
     "[Theory",
     "forEach(",
 ];
-/// Of tests that are there and do not run.
+/// Signs of tests that do not run.
 const OF_SKIPPED: &[&str] =
     &["skip", "Skip", "#[ignore", "xit(", "xtest(", "xdescribe(", "@Disabled", "@Ignore", ".todo(", "DISABLED_"];
 
-/// Whether a text has one of these signs.
+/// Returns whether a text has one of these signs.
 pub(super) fn has(text: &str, signs: &[&str]) -> bool {
     signs.iter().any(|sign| text.contains(sign))
 }
 
-/// Whether a text has tests.
+/// Returns whether a text has tests.
 pub(super) fn has_tests(text: &str) -> bool {
     count(text, OF_ONE) > 0
 }
 
-/// The number of tests that a text has lost, at most: those that it has no more, and those that are skipped now. Where one test in the
-/// source is several of the runner, each value that was removed counts.
+/// Returns the most tests that a text may have lost: those that are missing and those that are
+/// skipped now. Where the runner reports one test of the source as several, each removed value
+/// counts.
 pub(super) fn lost(was: &str, is: &str) -> u64 {
     let less = |signs| count(was, signs).saturating_sub(count(is, signs));
     let tests = less(OF_ONE) + count(is, OF_SKIPPED).saturating_sub(count(was, OF_SKIPPED));
@@ -72,13 +73,13 @@ pub(super) fn lost(was: &str, is: &str) -> u64 {
     if count(was, OF_SEVERAL) > 0 { tests.max(values(was).saturating_sub(values(is))) } else { tests }
 }
 
-/// The number of tests that a text has more than before.
+/// Returns how many more tests a text has than before.
 pub(super) fn gained(was: &str, is: &str) -> u64 {
     count(is, OF_ONE).saturating_sub(count(was, OF_ONE))
 }
 
-/// The number of tests that a text has gained, at most: where one test in the source is several of the runner, each new value counts; and so
-/// does each new example in documentation.
+/// Returns the most tests that a text may have gained. Where the runner reports one test of the
+/// source as several, each new value counts. Each new example in documentation counts too.
 pub(super) fn gained_at_most(was: &str, is: &str) -> u64 {
     let number = |text: &str, signs: &[char]| text.matches(signs).count() as u64;
     let examples = |text: &str| (text.matches(">>>").count() + text.matches("```").count()) as u64;
@@ -87,13 +88,15 @@ pub(super) fn gained_at_most(was: &str, is: &str) -> u64 {
     gained(was, is).max(values) + examples(is).saturating_sub(examples(was))
 }
 
-/// Whether a test of this name is in a text, behind the suite that reports put before it and without the parameters behind it.
+/// Returns whether a text has a test of this name. Ignores the suite that reports put before the
+/// name, and the parameters after it.
 pub(super) fn has_test(text: &str, name: &str) -> bool {
     let plain = plain(name);
     text.contains(plain) || has_name(text, last(plain))
 }
 
-/// Whether a test that was in a text is in it no more, or does not run any more: a part of its name is gone, or more is skipped.
+/// Returns whether a test of a text is gone or no longer runs: a part of its name is gone, or more
+/// tests are skipped.
 pub(super) fn has_lost(was: &str, is: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut parts = plain(name).split(|c| !is_part(c)).filter(|part| !part.is_empty());
@@ -102,7 +105,7 @@ pub(super) fn has_lost(was: &str, is: &str, name: &str) -> bool {
     has_test(was, name) && (is_gone || is_of_several || count(is, OF_SKIPPED) > count(was, OF_SKIPPED))
 }
 
-/// Whether two tests have the same name, whatever their suites and parameters are.
+/// Returns whether two tests have the same name, regardless of their suites and parameters.
 pub(super) fn is_called_alike(one: &str, other: &str) -> bool {
     last(plain(one)) == last(plain(other))
 }
@@ -115,9 +118,9 @@ fn last(plain: &str) -> &str {
     plain.rsplit([' ', ':', '.', '/']).next().unwrap_or(plain)
 }
 
-/// How often these signs are in a text, each at the beginning of a word.
+/// Counts these signs in a text, each at the beginning of a word.
 fn count(text: &str, signs: &[&str]) -> u64 {
-    // `regex.test(` is no test, and `pytest.mark.skip` skips one.
+    // `regex.test(` is not a test, but `pytest.mark.skip` skips one.
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || (c == '.' && signs == OF_ONE);
     let begins =
         |at: usize, sign: &str| !(sign.starts_with(|c: char| c.is_alphanumeric()) && text[..at].ends_with(is_part));

@@ -1,4 +1,4 @@
-//! Gates frozen in real folders, and what they say after somebody has been there.
+//! Tests of gates that are frozen in real folders: their verdicts after changes.
 
 mod attempts;
 
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A project, what stands around it, and its gate.
+/// A project, its surroundings and its gate.
 struct Court {
     home: TempDir,
     trees: Trees,
     gate: Result<Gate, GateFault>,
 }
 
-/// A project with these files, and the gate of these lanes, in this order.
+/// Makes a project with these files, and the gate of these lanes, in this order.
 async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&str>) -> Court {
     let home = crate::test_support::temp_dir();
     let (root, stop) = (home.path().join("tree"), CancellationToken::new());
@@ -51,7 +51,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
     Court { home, trees, gate }
 }
 
-/// The same of lanes alone.
+/// Makes a project with only these lanes.
 async fn frozen(lanes: &[(&str, &str)]) -> Court {
     court(&[], lanes, None).await
 }
@@ -104,7 +104,7 @@ impl Court {
         self.judged(OnTamper::Restore).await.ruling
     }
 
-    /// The same in another process.
+    /// Restores the gate from its stored form, as another process does.
     fn taken_up_again(self) -> Self {
         let kept = self.gate().keep(crate::process::wall::WallKind::Off);
         let gate = Gate::thaw(&kept, &self.tree(""), &[]).unwrap();
@@ -206,7 +206,7 @@ async fn a_lane_is_run_with_a_few_remarks_on_its_file_and_not_with_all() {
     let court = court(&[("fledge.toml", &toml)], &[], None).await;
     let loaded = load(&court.tree(""), "a", PATH).unwrap();
     assert_eq!(loaded.notes.len(), 6);
-    assert_eq!(loaded.notes[5], "and 4 more: `fledge lanes validate` has them all");
+    assert_eq!(loaded.notes[5], "and 4 more; `fledge lanes validate` lists all");
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must
     let court = self::court(&[("text", "a\n")], &[("verify", &never)], None).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Errored);
-    assert!(verdict.feedback.contains("does not settle"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("changes files on each run"), "{}", verdict.feedback);
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn fewer_tests_than_on_the_base_are_no_pass() {
     court.write("a.count", "Ran 2 tests in 0.1s\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2, there 3"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2 of 3"), "{}", verdict.feedback);
 }
 
 #[tokio::test]
@@ -323,9 +323,9 @@ async fn work_is_not_accused_where_a_lane_sees_no_planted_failure_on_a_base_that
     court.write("done", "");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    let both = "its tests are silenced, or its `canary` plants a test of a kind that the lane does not run";
+    let both = "its tests are silenced, or its `canary` plants a kind of test that the lane does not run";
     assert!(verdict.feedback.contains(both), "{}", verdict.feedback);
-    let untold = "on the base, whose checks fail, it cannot be told whether the lane ever does";
+    let untold = "the checks fail on the base, so fledge cannot tell whether the lane ever reports one";
     assert!(verdict.feedback.contains(untold), "{}", verdict.feedback);
 }
 
@@ -380,7 +380,7 @@ async fn a_hold_out_lane_has_its_own_setup_and_canary_and_never_runs_in_the_work
 
     for (lane, why) in [
         ("room: in-place\nsteps: [{ run: 'true' }]", "says `room: in-place`"),
-        ("steps: [{ run: 'echo ${FLEDGE_HOLDOUT:-none}' }]", "names its folder in another way"),
+        ("steps: [{ run: 'echo ${FLEDGE_HOLDOUT:-none}' }]", "must name its folder as `$FLEDGE_HOLDOUT`"),
     ] {
         let fault = court(&[], &easy, Some(lane)).await.gate.unwrap_err().to_string();
         assert!(fault.contains(why), "{fault}");

@@ -1,20 +1,22 @@
-//! Steps that fail on the base for what is missing around them, and not for what the project is: a program, a module, the network, a
-//! place to write. No work of an agent can mend that, so the run ends and says what would. Pure, but for a look at programs.
+//! Steps that fail on the base because something around them is missing, not because of the
+//! project: a program, a module, the network, a writable path. No work of an agent can fix that, so
+//! the run ends with the remedy. Pure, except for a look at programs.
 //!
-//! Nothing of an agent has run on the base, so what a step prints there is believed.
+//! No code of an agent has run on the base, so the output of its steps is trusted.
 
 use super::Site;
 use crate::process::wall::interpreter;
 use crate::verdict::{StepReport, StepStatus};
 use std::path::Path;
 
-/// The lines from the end that are looked at.
+/// The number of last lines that are searched.
 const LINES: usize = 30;
-/// What follows the name of a program that cannot be found.
+/// Text after the name of a program that cannot be found.
 const NOT_FOUND: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 /// Signs that a step, or a program that it started, ended because a program could not be found.
 const ENDED_SO: [&str; 4] = ["Error 127", "exit status 127", "exit code 127", "code 127"];
-/// Signs that a version manager knows no version of a program: asdf, mise, Volta, rbenv, nodenv, pyenv, jenv, corepack.
+/// Signs that a version manager knows no version of a program: asdf, mise, Volta, rbenv, nodenv,
+/// pyenv, jenv, corepack.
 const UNMANAGED: [&str; 8] = [
     "No version is set for command",
     "No version is set for shim",
@@ -25,10 +27,10 @@ const UNMANAGED: [&str; 8] = [
     "are not trusted",
     "Internal Error: Error when performing the request to https://registry.",
 ];
-/// Modules that are tools and no module of a project.
+/// Modules that are tools and not part of a project.
 const TOOLS: [&str; 12] =
     ["pytest", "tox", "nox", "mypy", "ruff", "black", "flake8", "coverage", "pylint", "isort", "build", "pip"];
-/// What programs say, in small letters, when they need a network.
+/// Messages, in lower case, of programs that need a network.
 #[rustfmt::skip]
 const NETWORK: &[&str] = &[
     "could not resolve host", "eai_again", "network is unreachable", "temporary failure in name resolution", "name or service not known",
@@ -42,7 +44,7 @@ const NETWORK: &[&str] = &[
 pub(super) struct Around<'a> {
     /// The search path.
     path: &'a str,
-    /// The project's folder, as steps find it.
+    /// The project's folder, as steps see it.
     root: &'a Path,
     has_network: bool,
 }
@@ -54,7 +56,8 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Why a step of the base cannot run where it ran, with what would mend it; `None` where one failed by itself.
+/// Returns why a step cannot run on the base, with the remedy. Returns `None` if the steps failed
+/// by themselves.
 pub(super) fn why(steps: &[StepReport], around: &Around<'_>) -> Option<String> {
     let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
     failed.into_iter().find_map(|step| {
@@ -63,11 +66,11 @@ pub(super) fn why(steps: &[StepReport], around: &Around<'_>) -> Option<String> {
             .or_else(|| module(step))
             .or_else(|| unwritable(step, around.root))
             .or_else(|| offline(step, around.has_network))?;
-        Some(format!("step `{}` of lane `{}` cannot run there: {what}; {cure}", step.step, step.lane))
+        Some(format!("step `{}` of lane `{}` cannot run: {what}; {cure}", step.step, step.lane))
     })
 }
 
-/// The program or module that a step has lacked, where it failed for that.
+/// Returns the program or module that a step lacked, if it failed for that.
 pub fn lacks(step: &StepReport, path: &str) -> Option<String> {
     program(step, path).or_else(|| module(step)).map(|(what, _)| what)
 }
@@ -76,27 +79,28 @@ fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
     step.excerpt.lines().rev().take(LINES).map(str::trim)
 }
 
-/// Words of package managers, in small letters, whose registry does not answer or wants credentials.
+/// Messages, in lower case, of package managers whose registry does not answer or wants
+/// credentials.
 #[rustfmt::skip]
 const NO_REGISTRY: &[&str] = &[
     "econnrefused", "connection refused", "etimedout", "connection timed out", "enetunreach", "enotfound", "eai_again", "code e401", "401 unauthorized",
     "authentication required", "err_pnpm_fetch_401", "unauthorized - 401", "status code: 401", "401 error", "credential-provider", "terminal prompts disabled",
 ];
-/// Words, in small letters, by which a registry answers that it does not have a package.
+/// Messages, in lower case, of a registry that does not have a package.
 const NO_PACKAGE: &[&str] = &["e404", "404 not found", " 404 ", "status code: 404", "etarget", "no matching version"];
 
 /// Returns whether a package manager could not reach its registry. A registry that answers that it
-/// lacks a package is reached.
+/// lacks a package was reached.
 pub(super) fn says_offline(output: &str) -> bool {
     let output = output.to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
     !says(NO_PACKAGE) && (says(NETWORK) || says(NO_REGISTRY))
 }
 
-/// A program that a shell did not find.
+/// Returns the problem with a program that a shell did not find, and the remedy.
 fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
     let ended_so = step.exit_code == Some(127) || ENDED_SO.iter().any(|sign| step.excerpt.contains(sign));
-    // uv ends with 2, and make with that of its own.
+    // uv exits with 2, and make with another code.
     let unspawned =
         lines(step).find_map(|line| line.split_once("Failed to spawn: ")).map(|(_, name)| name.trim_matches('`'));
     if let Some(name) = unspawned.filter(|name| !name.contains('/')) {
@@ -126,23 +130,25 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
     }
 }
 
-/// A file that is there by hand, with its interpreter. Another file with a path is the project's own, and may be what is to be written.
+/// Returns the problem with a program at an absolute path whose interpreter exists, and the remedy.
+/// A file without one may belong to the project, and may be the file to be written.
 fn hidden_file(file: &Path) -> Option<(String, String)> {
     let has_interpreter = interpreter(file).first().is_some_and(|first| Path::new(first).exists());
     let name = file.file_name().filter(|_| file.is_absolute() && has_interpreter)?;
     Some(hidden_program(&name.to_string_lossy(), file))
 }
 
-/// A program that is there by hand and that a room does not show, with what mends it.
+/// Returns the problem with a program that exists by hand but that a room does not show, and the
+/// remedy.
 pub(super) fn hidden_program(name: &str, place: &Path) -> (String, String) {
     let real = place.canonicalize().ok().filter(|real| real != place);
     let leads = real.as_deref().map(|real| format!(", which leads to {}", real.display())).unwrap_or_default();
     let at = place.display();
-    let cure = "have it in a folder that a room shows (docs/gate.md), or run the lane with `room: in-place`";
+    let cure = "put the program into a folder that a room shows (docs/explanation/sandbox.md), or run the lane with `room: in-place`";
     (format!("a room does not show the program `{name}` at {at}{leads}"), cure.to_owned())
 }
 
-/// A program that a version manager did not find.
+/// Returns the problem with a program that a version manager did not find, and the remedy.
 fn unmanaged(step: &StepReport) -> Option<(String, String)> {
     let line = lines(step).find(|line| UNMANAGED.iter().any(|sign| line.contains(sign)))?;
     let cure = "name the version in a file of the project (`.tool-versions`, `mise.toml`, `package.json`), install it before \
@@ -150,7 +156,7 @@ fn unmanaged(step: &StepReport) -> Option<(String, String)> {
     Some((format!("a version manager finds no program ({line})"), cure.to_owned()))
 }
 
-/// A module that `python -m` did not find.
+/// Returns the problem with a module that `python -m` did not find, and the remedy.
 fn module(step: &StepReport) -> Option<(String, String)> {
     let missing = lines(step).find_map(|line| line.split_once("No module named ").map(|(_, name)| name))?;
     let name = missing.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
@@ -166,29 +172,30 @@ fn module(step: &StepReport) -> Option<(String, String)> {
     ))
 }
 
-/// A place outside of the project that no step may write. In the project itself the gate says what is read-only.
+/// Returns the problem with a path outside of the project that no step may write, and the remedy.
+/// For paths in the project, the gate itself reports what is read-only.
 fn unwritable(step: &StepReport, root: &Path) -> Option<(String, String)> {
     const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
     let marks = |mark: char| mark.is_whitespace() || "'\"`:,()[]‘’".contains(mark);
     let is_outside = |word: &&str| word.len() > 1 && word.starts_with('/') && !Path::new(word).starts_with(root);
-    // `/bin/sh: 1: cannot create x: Read-only file system` begins with the program that says it.
+    // `/bin/sh: 1: cannot create x: Read-only file system` begins with the program that reports it.
     let message = |line: &'_ str| match line.split_once(": ") {
         Some((_, message)) if !SIGNS.iter().any(|sign| message.starts_with(sign)) => message.to_owned(),
         _ => line.to_owned(),
     };
     let place = |line: &str| message(line).split(marks).find(is_outside).map(str::to_owned);
     let place = lines(step).filter(|line| SIGNS.iter().any(|sign| line.contains(sign))).find_map(place)?;
-    let cure = "have it write below the project's folder, its home or `$TMPDIR`".to_owned();
+    let cure = "make the step write below the project's folder, its home or `$TMPDIR`".to_owned();
     Some((format!("it may not write `{place}`"), cure))
 }
 
-/// Something that would have to be fetched.
+/// Returns the problem with a step that needs a network, and the remedy.
 fn offline(step: &StepReport, network: bool) -> Option<(String, String)> {
     let asks = |line: &&str| NETWORK.iter().any(|sign| line.to_lowercase().contains(sign));
     let line = lines(step).find(asks).filter(|_| !network)?;
     Some((
         format!("it needs a network ({line})"),
-        "install what it fetches before the run, or write `network: true` into the lane".to_owned(),
+        "install its downloads before the run, or add `network: true` to the lane".to_owned(),
     ))
 }
 

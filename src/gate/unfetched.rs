@@ -1,5 +1,5 @@
-//! Dependencies that the work adds and that were not installed for the checks. The output of a step is
-//! often far from that cause, so one line names it, with the remedy. Pure.
+//! Dependencies that the work adds and that were not installed for the checks. The output of a step
+//! often does not show that cause, so one line names it, with the remedy. Pure.
 
 use super::names::has_name;
 use crate::verdict::{StepReport, StepStatus};
@@ -11,7 +11,7 @@ pub(super) struct Added {
     pub(super) manifest: String,
 }
 
-/// Signs, in small letters, that a tool cannot find or fetch something.
+/// Signs, in lower case, that a tool cannot find or fetch something.
 #[rustfmt::skip]
 const SIGNS: &[&str] = &[
     "no module named", "could not find a version", "cannot find module", "cannot find package", "enotcached", "enotfound", "eai_again",
@@ -19,7 +19,7 @@ const SIGNS: &[&str] = &[
     "no required module", "missing go.sum", "module lookup disabled", "offline", "dial tcp", "could not resolve", "name resolution", "network is unreachable",
 ];
 
-/// Returns the line on those that a failing step misses.
+/// Returns the line about the added dependencies that a failing step misses.
 pub(super) fn line(steps: &[StepReport], added: &[Added]) -> Option<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
     let said: Vec<String> = failing.map(|step| step.excerpt.to_lowercase()).collect();
@@ -34,7 +34,7 @@ pub(super) fn line(steps: &[StepReport], added: &[Added]) -> Option<String> {
         added.iter().filter(is_missed).map(|added| format!("`{}` (new in {})", added.name, added.manifest)).collect();
     (!missed.is_empty()).then(|| {
         format!(
-            "not installed for the checks: {}; do without, or say at the end that it must be installed before the next run",
+            "not installed for the checks: {}; do without, or say at the end what must be installed before the next run",
             missed.join(", ")
         )
     })
@@ -51,7 +51,7 @@ mod tests {
         let news =
             [added("rich", "pyproject.toml"), added("left-pad", "web/package.json"), added("serde", "Cargo.toml")];
         let told = |excerpt: &str| line(&[step_report("pytest", StepStatus::Failed, excerpt)], &news);
-        let rich = "not installed for the checks: `rich` (new in pyproject.toml); do without, or say at the end that it must be installed before the next run";
+        let rich = "not installed for the checks: `rich` (new in pyproject.toml); do without, or say at the end what must be installed before the next run";
         assert_eq!(told("E   ModuleNotFoundError: No module named 'rich'").as_deref(), Some(rich));
         assert!(told("Error: Cannot find module 'left-pad'").unwrap().contains("`left-pad` (new in web/package.json)"));
         assert!(

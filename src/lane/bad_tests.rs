@@ -1,13 +1,13 @@
-//! Every key of a lane file with values that are wrong: each is told with its place, what was expected, what was found, and
-//! what to do.
+//! Tests of every key of a lane file with wrong values. Each message must give the place, the
+//! expected and the found value, and a remedy.
 
 use super::terms::TERMS;
 use super::{Book, Remark};
 
-/// Values that hardly any key takes, in both forms.
+/// Values that almost no key takes, in YAML and in TOML.
 const WRONG: [&str; 9] = ["5", "-1", "1.5", "true", "''", "'x y'", "[]", "{}", "[5, '', {}]"];
 
-/// Everything that is said of a lane with this text, without the name of the file.
+/// Returns all messages about a lane with this text, without the name of the file.
 fn told(book: &Book) -> Vec<String> {
     let (_, problems, warnings) = book.check();
     let said = |remark: &Remark| remark.to_string().split_once(':').map(|(_, said)| said.to_owned()).unwrap();
@@ -26,18 +26,18 @@ fn toml(text: &str) -> Vec<String> {
     told(&book)
 }
 
-/// The lines of a table: a key, a value, and what is said of them, or that it is right.
+/// Formats a row of the table: a key with a value, and the messages about them, or `right`.
 fn row(shown: &str, said: &[String]) -> String {
     let said = if said.is_empty() { "right".to_owned() } else { said.join("\n    ") };
     format!("{shown}\n    {said}\n")
 }
 
-/// Whether something says where it is, and ends in what to do.
+/// Returns true if a message begins with its place and ends with a remedy.
 fn is_whole(said: &str) -> bool {
     let said = said.strip_prefix("warning: ").unwrap_or(said);
     let mut parts = said.splitn(3, ':');
     let has_place = parts.by_ref().take(2).all(|part| part.parse::<usize>().is_ok());
-    let says_what_to_do = said.ends_with(')') || said.contains("to be `"); // one of these words
+    let says_what_to_do = said.ends_with(')') || said.contains("to be `"); // names one of the allowed words
     has_place && parts.next().is_some_and(|text| !text.is_empty()) && says_what_to_do
 }
 

@@ -1,4 +1,4 @@
-//! All that a project says about lanes: its files as they were read, and the lanes that are made of them.
+//! The lane files of a project, as read, and the lanes compiled from them.
 
 use super::compile::compile;
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
@@ -9,10 +9,10 @@ use crate::yaml::{Place, Problem, Problems};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Everything that is wrong with a lane; shown with one problem a line, each with its file.
+/// All problems of a lane. Displayed as one line for each problem, with its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaneFault {
-    /// What is wrong, by the file as it was named by the caller.
+    /// The problems, by file as the caller named it.
     pub files: BTreeMap<String, Problems>,
 }
 
@@ -30,20 +30,21 @@ impl LaneFault {
         other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
     }
 
-    /// The same, of files that are called something else.
+    /// Renames the files.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         Self { files: self.files.into_iter().map(|(path, problems)| (name(&path), problems)).collect() }
     }
 
-    /// The first file, and the line in it of what is wrong first; the first line where that is about the whole file.
+    /// Returns the first file and the line of its first problem, or line 1 if the problem concerns
+    /// the whole file.
     pub fn place(&self) -> Option<(&str, u32)> {
         let (path, problems) = self.files.first_key_value()?;
         let line = problems.sorted().first().and_then(|problem| problem.place).map_or(1, |place| place.line);
         Some((path, u32::try_from(line).unwrap_or(u32::MAX)))
     }
 
-    /// Each of them by itself.
+    /// Returns each problem as a remark.
     pub fn remarks(&self) -> Vec<Remark> {
         let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
         let all =
@@ -52,14 +53,14 @@ impl LaneFault {
     }
 }
 
-/// Something about a file of lanes.
+/// A remark about a file of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// The file as it was named by the caller.
+    /// The file, as the caller named it.
     pub path: String,
-    /// The lane that it is about; of several when absent.
+    /// The lane that the remark concerns; `None` if it concerns several lanes.
     pub lane: Option<String>,
-    /// What is wrong or strange, where, and what to do about it.
+    /// The problem or the warning, with its place and a remedy.
     pub problem: Problem,
 }
 
@@ -69,55 +70,58 @@ impl fmt::Display for Remark {
     }
 }
 
-/// A project's lanes and tasks. A file, lane or task that is wrong is only a problem for the lanes that need it. One that hides
-/// which there are is a problem for what it may define: names that are not found, and those that only later files have.
+/// The lanes and tasks of a project. An error in a file, lane or task is a problem only for the
+/// lanes that need it.
+///
+/// An unreadable file may define any name. Therefore it is a problem for names that are not found,
+/// and for names that only later files define.
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     pub(super) lanes: BTreeMap<String, Chapter>,
     /// Tasks for all lanes.
     pub(super) tasks: BTreeMap<String, Shared>,
-    /// Files that do not say which lanes and tasks there are, and why.
+    /// Files whose lanes and tasks are unknown, with the reason.
     broken: BTreeMap<String, Problems>,
     warnings: Vec<Remark>,
-    /// The texts of its files, to show the lines in which something is wrong.
+    /// The texts of the files, for messages that show the line of a problem.
     texts: Texts,
 }
 
-/// A lane, and the file that it stands in.
+/// A lane with its file.
 #[derive(Debug, Clone)]
 pub(super) struct Chapter {
     pub(super) path: String,
-    /// Where its name stands, in a file with several.
+    /// The place of the lane's name, in a file with several lanes.
     place: Option<Place>,
-    /// Where that file was brought in from, as it says itself.
+    /// The source from which the file was imported, as noted in the file.
     source: Option<String>,
-    /// What is written, as far as it could be read.
+    /// The lane as written, as far as it could be read.
     pub(super) draft: Option<Draft>,
-    /// What is wrong with it.
+    /// The problems of the lane.
     pub(super) problems: Problems,
-    /// Whether a broken file that counts before its own may define it.
+    /// True if an unreadable file, which takes precedence over this file, may define the lane.
     pub(super) is_doubtful: bool,
 }
 
 impl Chapter {
-    /// Nothing yet, of this file.
+    /// Creates an empty chapter of this file.
     fn of(path: &str) -> Self {
         let (path, problems) = (path.to_owned(), Problems::default());
         Self { path, place: None, source: None, draft: None, problems, is_doubtful: false }
     }
 }
 
-/// A task for all lanes, and the file that it stands in.
+/// A task for all lanes, with its file.
 #[derive(Debug, Clone)]
 pub(super) struct Shared {
     pub(super) path: String,
     pub(super) task: Result<Task, Problems>,
-    /// Whether a broken file that counts before its own may define it.
+    /// True if an unreadable file, which takes precedence over this file, may define the task.
     pub(super) is_doubtful: bool,
 }
 
 impl Book {
-    /// Adds the YAML file of a lane. A later one of the same name takes its place.
+    /// Adds the YAML file of a lane. It replaces an earlier lane of the same name.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
         self.texts.keep(path, text, false);
         let (draft, problems, warnings) = file::draft(text);
@@ -127,23 +131,25 @@ impl Book {
         self.lanes.insert(name.to_owned(), chapter);
     }
 
-    /// Adds a lane whose file cannot be read, and why: a problem for those that need it.
+    /// Adds a lane whose file cannot be read, with the reason. This is a problem for lanes that
+    /// need it.
     pub fn add_unreadable(&mut self, name: &str, path: &str, why: Problem) {
         self.lanes.insert(name.to_owned(), Chapter { problems: why.into(), ..Chapter::of(path) });
     }
 
-    /// Adds a file or folder of several lanes or tasks that cannot be read, and why. In its turn: what is added later, it may define.
+    /// Adds an unreadable file or folder that may define lanes or tasks. The order of calls
+    /// matters: the file may define any name added later.
     pub fn add_broken(&mut self, path: &str, why: Problem) {
         self.broken.insert(path.to_owned(), why.into());
     }
 
-    /// Adds that something which looks like a file of lanes is not read as one.
+    /// Adds a warning about a file that looks like a lane file but is not read as one.
     pub fn add_stray(&mut self, path: &str, why: &str, hint: &str) {
         let problem = Problem::of_file(why).hint(hint);
         self.warnings.push(Remark { path: path.to_owned(), lane: None, problem });
     }
 
-    /// Adds the `tasks:` of a YAML file that has other things too.
+    /// Adds the `tasks:` of a YAML file that has other content too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
         self.texts.keep(path, text, true);
         match file::tasks(text) {
@@ -156,12 +162,14 @@ impl Book {
         }
     }
 
-    /// Adds a `fledge.toml`, after the YAML files: lanes and tasks that are there already stay, with a warning.
+    /// Adds a `fledge.toml`, after the YAML files. Existing lanes and tasks are kept, with a
+    /// warning.
     pub fn add_toml(&mut self, path: &str, text: &str) {
         self.fill(path, text, true);
     }
 
-    /// Adds a file of the same form that was brought in from elsewhere: what is there already stays.
+    /// Adds an imported file of the same form. Existing lanes and tasks are kept, without a
+    /// warning.
     pub fn add_imported(&mut self, path: &str, text: &str) {
         self.fill(path, text, false);
     }
@@ -201,45 +209,46 @@ impl Book {
         self.warnings.extend(problems.sorted().into_iter().map(warning));
     }
 
-    /// The names of the lanes, sorted.
+    /// Returns the names of the lanes, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.lanes.keys().map(String::as_str)
     }
 
-    /// Whether there is a lane of this name, or may be: a file could not be read at all.
+    /// Returns true if a lane of this name exists, or may exist because a file could not be read.
     pub fn has(&self, name: &str) -> bool {
         self.lanes.contains_key(name) || !self.broken.is_empty()
     }
 
-    /// The file that a lane stands in.
+    /// Returns the file of a lane.
     pub fn path_of(&self, lane: &str) -> Option<&str> {
         self.lanes.get(lane).map(|chapter| chapter.path.as_str())
     }
 
-    /// Where a lane was brought in from, if its file says so.
+    /// Returns the source from which a lane was imported, if its file names one.
     pub fn source_of(&self, lane: &str) -> Option<&str> {
         self.lanes.get(lane).and_then(|chapter| chapter.source.as_deref())
     }
 
-    /// Makes a lane of what is written, with tasks and included lanes in their place. Not for a name that is not there.
+    /// Compiles a lane, with its tasks and included lanes inserted. The name must exist.
     ///
     /// # Errors
+    ///
     /// Every problem of every file that the lane needs.
     pub fn lane(&self, name: &str) -> Result<Lane, LaneFault> {
         compile(self, name).map_err(|fault| self.texts.in_fault(fault))
     }
 
-    /// Whether every file says which lanes and tasks there are.
+    /// Returns true if every file could be read far enough to know its lanes and tasks.
     pub fn is_whole(&self) -> bool {
         self.broken.is_empty()
     }
 
-    /// What is wrong with those that do not.
+    /// Returns the problems of the other files.
     pub(super) fn doubts(&self) -> LaneFault {
         self.texts.in_fault(LaneFault { files: self.broken.clone() })
     }
 
-    /// All lanes that are right; what is wrong with the others, and with files that do not say which there are.
+    /// Returns all valid lanes, and the problems of the other lanes and of unreadable files.
     pub fn all(&self) -> (Vec<Lane>, LaneFault) {
         let (mut lanes, mut fault) = (Vec::new(), self.doubts());
         for name in self.lanes.keys() {
@@ -248,13 +257,14 @@ impl Book {
         (lanes, fault)
     }
 
-    /// What is strange about the files as a whole: of what is written there in vain, and of what is no lane although it looks like one.
+    /// Returns warnings about the files as a whole: content without effect, and files that look
+    /// like lanes but are not.
     pub fn general_warnings(&self) -> impl Iterator<Item = &Remark> {
         self.warnings.iter().filter(|warning| warning.lane.is_none())
     }
 
-    /// What is strange about a lane, about the file that it stands in, and about how it includes others; and which files do not say
-    /// what there is.
+    /// Returns warnings about a lane, its file and its included lanes, and problems of unreadable
+    /// files.
     pub fn warnings_of(&self, lane: &str) -> Vec<Remark> {
         let path = self.path_of(lane);
         let is_about = |warning: &&Remark| match &warning.lane {
@@ -267,7 +277,8 @@ impl Book {
         all.map(|remark| self.texts.in_remark(remark)).collect()
     }
 
-    /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
+    /// Returns all valid lanes, all problems, including those of tasks that no lane uses, and all
+    /// warnings.
     pub fn check(&self) -> (Vec<Lane>, Vec<Remark>, Vec<Remark>) {
         let ((lanes, mut fault), mut warnings) = (self.all(), self.warnings.clone());
         if let Err(other) = self.all_tasks() {
@@ -288,7 +299,7 @@ impl Book {
         (lanes, fault.remarks(), warnings)
     }
 
-    /// A lane of every task, to see whether they can be run.
+    /// Compiles a lane of all tasks, to check that they can run.
     fn all_tasks(&self) -> Result<(), LaneFault> {
         if self.tasks.is_empty() {
             return Ok(());
@@ -308,13 +319,13 @@ impl Book {
     }
 }
 
-/// What a file says of where it was brought in from: who brings one in writes it on a line of its own.
+/// Returns the source of an imported file. The import writes it on a separate line.
 fn source_in(text: &str) -> Option<String> {
     let source = text.lines().find_map(|line| line.strip_prefix("# Imported from "))?.trim();
     (!source.is_empty()).then(|| source.to_owned())
 }
 
-/// That something is in two files, and which of them counts.
+/// Warns that two files define the same name, and states which definition applies.
 fn overlap(says_so: bool, what: &str, name: &str, place: Place, first: &str) -> Problems {
     if !says_so {
         return Problems::default();

@@ -1,24 +1,25 @@
-//! When a step runs: `VAR`, `VAR=value`, and both with a `!` before them.
+//! Conditions of steps: `VAR`, `VAR=value`, and both with a `!` before them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One condition over a variable.
+/// A condition on a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Whether it must not be so.
+    /// True if the condition is negated.
     negated: bool,
     variable: String,
-    /// The value that it must be set to, which may be empty; any that is not, when absent.
+    /// The required value, which may be empty. `None` requires any value that is not empty.
     value: Option<String>,
 }
 
 impl Condition {
-    /// Reads conditions.
+    /// Parses conditions.
     ///
     /// # Errors
-    /// The first that is none, and what is wrong with it.
+    ///
+    /// The first invalid condition, with the reason.
     pub(super) fn parse_all<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Self>, String> {
         parts.into_iter().map(|part| Self::parse(part.trim())).collect()
     }
@@ -35,8 +36,9 @@ impl Condition {
         Ok(Self { negated, variable: variable.to_owned(), value })
     }
 
-    /// Whether it holds. `VAR` wants a variable that is set and not empty, `VAR=value` one that is set to exactly that.
-    /// Of several sources the first that has the variable counts.
+    /// Returns true if the condition holds. `VAR` requires a variable that is set and not empty,
+    /// `VAR=value` a variable with exactly this value. The first source that has the variable
+    /// counts.
     pub fn holds(&self, sources: &[&BTreeMap<String, String>]) -> bool {
         let is = sources.iter().find_map(|source| source.get(&self.variable));
         let holds = self.value.as_ref().map_or(is.is_some_and(|is| !is.is_empty()), |value| is == Some(value));
@@ -64,7 +66,7 @@ impl<'de> Deserialize<'de> for Condition {
     }
 }
 
-/// Whether a text can name a variable of the environment.
+/// Returns true if a text can name an environment variable.
 pub(super) fn is_variable(name: &str) -> bool {
     let plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
     plain && name.starts_with(|char: char| !char.is_ascii_digit())

@@ -1,4 +1,5 @@
-//! A lane being run, as a machine: it is told what ended and says what to do next. Pure; whoever drives it starts the processes.
+//! The state machine of a running lane. It receives the ends of steps and returns the next orders.
+//! Pure; its caller starts the processes.
 
 use super::{Joint, Lane, Step};
 use crate::verdict::StepStatus;
@@ -6,50 +7,52 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What to do next. Steps are named by their number, see [`Lane::steps`].
+/// The next actions. Numbers of steps are those of [`Lane::steps`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Start this step, or start it again; its end is to be told.
+    /// Start this step, or start it again. The caller must report its end.
     Start(usize),
-    /// Tell when this pause is over: then the step may be started again, and until then it takes no place.
+    /// Report when this pause is over; then the step may start again. Until then it does not count
+    /// as a running step.
     Rest(usize, Duration),
-    /// This one is not tried again after all: what its last try came to is its last word.
+    /// Do not try this step again, although a try was planned. The result of its last try is final.
     GiveUp(usize),
-    /// Stop this one; its end is to be told like any other.
+    /// Stop this step. The caller must report its end as usual.
     Stop(usize),
-    /// This one will not be started: what that makes it, and why.
+    /// Do not start this step. Contains its status and the reason.
     Leave(usize, StepStatus, String),
-    /// It is over. Always the last order, and given once.
+    /// The lane is over. Always the last order, given once.
     Done(LaneRuling),
 }
 
-/// Whether a step that has ended is tried again: at once by an [`Order::Start`], or after an [`Order::Rest`].
+/// The decision whether an ended step is tried again: immediately by an [`Order::Start`], or after
+/// an [`Order::Rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// It is.
+    /// The step is tried again.
     Again,
-    /// It is not: what it came to is its last word.
+    /// The step is over, and its result is final.
     Over,
 }
 
-/// What a lane said.
+/// The result of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneRuling {
-    /// Every step that was to run passed, and one at least ran.
+    /// At least one step ran, and every step that was to run passed.
     Passed,
-    /// A step said no, or time ran out.
+    /// A step failed, or the time ran out.
     Failed,
-    /// A step could not be run, and none said no.
+    /// A step could not run, and no step failed.
     Errored,
-    /// It was stopped from outside before it was over.
+    /// The lane was stopped from outside before its end.
     Cancelled,
-    /// No step ran. Nothing was checked, so this is no pass.
+    /// No step ran. Nothing was checked, so this is not a pass.
     NothingRan,
 }
 
-/// The machine.
+/// The state machine of a lane.
 #[derive(Debug, Clone)]
 pub struct Course {
     steps: Vec<Plan>,
@@ -67,26 +70,27 @@ pub struct Course {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plan {
     name: String,
-    /// How many steps must still end before this one starts.
+    /// The number of steps and joints that must end before this step starts.
     missing: usize,
-    /// The steps that wait for this one, and whether they need its success.
+    /// The steps that wait for this step, with true if they need its success.
     followers: Vec<(usize, bool)>,
-    /// The joints that it is a part of.
+    /// The joints that contain this step.
     joints: Vec<usize>,
     retries_left: u32,
     retry_delay: Duration,
     tries: u32,
     allow_failure: bool,
     expected: Duration,
-    /// Why it is left out, whatever becomes of others.
+    /// The reason for leaving the step out, independent of other steps.
     left_out: Option<String>,
-    /// The step that it needs and that did not pass.
+    /// The step whose success this step needs, but which did not pass.
     falls_with: Option<String>,
     at: At,
 }
 
 impl Plan {
-    /// What it is when it does not run, and why: what was said of itself counts before what became of others.
+    /// Returns the status and the reason of a step that does not run. The step's own reason
+    /// precedes the result of other steps.
     fn is_left(&self) -> Option<(StepStatus, String)> {
         let own = self.left_out.clone().map(|reason| (StepStatus::Skipped, reason));
         let fallen = |name: &String| (StepStatus::NotRun, format!("it needs `{name}`, which did not pass"));
@@ -94,7 +98,8 @@ impl Plan {
     }
 }
 
-/// A joint: how many of its parts must still end, and who waits for all of them.
+/// The state of a joint: the number of its parts that must still end, and the steps and joints that
+/// wait for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Knot {
     missing: usize,
@@ -106,13 +111,13 @@ struct Knot {
 enum At {
     Waiting,
     Running,
-    /// Its last try came to this, and the next one has not begun.
+    /// The last try had this status, and the next try has not begun.
     BetweenTries(StepStatus),
     Stopping,
     Ended(StepStatus),
 }
 
-/// Why nothing new is started.
+/// The reason for starting no further steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Halt {
     Failure,
@@ -121,8 +126,9 @@ enum Halt {
 }
 
 impl Course {
-    /// The course of a lane, with at most `jobs` steps at a time (one at least). `left_out` has a reason for each step that is not
-    /// to run, `expected` how long each is thought to take; both may be shorter than the lane.
+    /// Creates the state machine of a lane, with at most `jobs` parallel steps (at least one).
+    /// `left_out` has a reason for each step that must not run, and `expected` the expected
+    /// duration of each step. Both may be shorter than the lane.
     pub fn new(lane: &Lane, jobs: usize, left_out: &[Option<String>], expected: &[Duration]) -> Self {
         let plan = |(number, step): (usize, &Step)| Plan {
             name: step.name.clone(),
@@ -150,7 +156,7 @@ impl Course {
         Self { steps, joints, ready, jobs: jobs.max(1), fail_fast, halt: None, busy: 0, open, done: false }
     }
 
-    /// The first orders.
+    /// Returns the first orders.
     pub fn start(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
         let first: Vec<usize> = (0..self.steps.len()).filter(|number| self.steps[*number].missing == 0).collect();
@@ -160,8 +166,8 @@ impl Course {
         self.go_on(orders)
     }
 
-    /// Takes in that a step has ended, with what it came to by itself. Gives that status as the lane sees it, whether the step is
-    /// over, and the next orders. Steps that were not running are not listened to.
+    /// Records the end of a step with its status. Returns the status after the lane's settings, the
+    /// decision about another try, and the next orders. A step that is not running is ignored.
     pub fn ended(&mut self, step: usize, status: StepStatus) -> (StepStatus, Next, Vec<Order>) {
         let Some(plan) = self.steps.get_mut(step).filter(|plan| matches!(plan.at, At::Running | At::Stopping)) else {
             return (status, Next::Over, Vec::new());
@@ -196,7 +202,7 @@ impl Course {
         (status, Next::Over, self.go_on(orders))
     }
 
-    /// Takes in that the pause before another try of a step is over.
+    /// Records the end of the pause before another try of a step.
     pub fn rested(&mut self, step: usize) -> Vec<Order> {
         let Some(plan) = self.steps.get(step).filter(|plan| matches!(plan.at, At::BetweenTries(_))) else {
             return Vec::new();
@@ -205,19 +211,19 @@ impl Course {
         self.go_on(Vec::new())
     }
 
-    /// Takes in that somebody wants it to stop.
+    /// Cancels the lane.
     pub fn cancel(&mut self) -> Vec<Order> {
         self.halt = Some(Halt::Cancel);
         self.go_on(Vec::new())
     }
 
-    /// Takes in that its time is over.
+    /// Records that the time of the lane is over.
     pub fn expire(&mut self) -> Vec<Order> {
         self.halt.get_or_insert(Halt::Timeout);
         self.go_on(Vec::new())
     }
 
-    /// What a step is that was ended by an order to stop.
+    /// Returns the status of a step that an order to stop has ended.
     pub fn status_of_stopped(&self) -> StepStatus {
         match self.halt {
             Some(Halt::Timeout) => StepStatus::TimedOut,
@@ -237,7 +243,7 @@ impl Course {
         orders
     }
 
-    /// Everything that it waited for has ended: it may start, unless it is left out.
+    /// Marks a step as ready, or skips a step that is left out. All its dependencies have ended.
     fn may_start(&mut self, number: usize, orders: &mut Vec<Order>) {
         let plan = &self.steps[number];
         match plan.left_out.clone() {
@@ -249,17 +255,18 @@ impl Course {
         }
     }
 
-    /// A step has its last status: those that waited for it come nearer, and those that need its success fall with it.
+    /// Records the final status of a step. Steps that waited for it may become ready; steps that
+    /// need its success do not run.
     fn settle(&mut self, number: usize, status: StepStatus, orders: &mut Vec<Order>) {
         let mut settled = vec![(number, status, status.is_failure())];
         while let Some((number, status, falls)) = settled.pop() {
             self.steps[number].at = At::Ended(status);
             self.open -= 1;
             if self.halt.is_some() {
-                continue; // nothing more is started, and what waits is wound down
+                continue; // no further step starts; `wind_down` ends the waiting steps
             }
             let name = self.steps[number].name.clone();
-            let direct = std::mem::take(&mut self.steps[number].followers); // it ends once
+            let direct = std::mem::take(&mut self.steps[number].followers); // a step ends only once
             let through_joints = self.let_go(number).into_iter().map(|follower| (follower, false));
             for (follower, needs) in direct.into_iter().chain(through_joints) {
                 let plan = &mut self.steps[follower];
@@ -282,7 +289,7 @@ impl Course {
         }
     }
 
-    /// The steps that waited for joints of which this step was the last.
+    /// Returns the steps whose joints are complete with the end of this step.
     fn let_go(&mut self, step: usize) -> Vec<usize> {
         let (mut steps, mut open) = (Vec::new(), std::mem::take(&mut self.steps[step].joints));
         while let Some(joint) = open.pop() {
@@ -355,7 +362,7 @@ impl Course {
     }
 }
 
-/// The joints of a lane, each known to its parts.
+/// Creates the joints of a lane, and registers each joint with its parts.
 fn joints(lane: &Lane, steps: &mut [Plan]) -> Vec<Knot> {
     let missing = |joint: &Joint| joint.steps.len() + joint.joints.len();
     let mut joints: Vec<Knot> =

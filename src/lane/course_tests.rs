@@ -1,4 +1,4 @@
-//! Lanes told step by step what ended, and what they order next.
+//! Tests that report ends of steps to a course and compare its orders.
 
 use super::*;
 use crate::lane::parse;
@@ -6,7 +6,7 @@ use Order::{Done, GiveUp, Leave, Rest, Start, Stop};
 use StepStatus::{AllowedFailure, Cancelled, Errored, Failed, Flaky, NotRun, Passed, Skipped, TimedOut};
 use proptest::prelude::*;
 
-/// `a`, then `b`, `c`, `d` at once, then `e`: numbers 0 to 4.
+/// A lane with `a`, then `b`, `c`, `d` in parallel, then `e`: numbers 0 to 4.
 fn lane(fail_fast: bool) -> Lane {
     let text = format!(
         "fail_fast: {fail_fast}\nsteps: [{{run: a}}, {{parallel: [{{run: b}}, {{run: c}}, {{run: d}}]}}, {{run: e}}]"
@@ -18,7 +18,7 @@ fn of(lane: &Lane, jobs: usize) -> Course {
     Course::new(lane, jobs, &[], &[])
 }
 
-/// The orders without those that only say what is left out.
+/// Returns the orders without those that leave steps out.
 fn orders(told: (StepStatus, Next, Vec<Order>)) -> Vec<Order> {
     told.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
 }
@@ -227,13 +227,15 @@ fn of_those_that_may_start_the_longest_starts_first() {
     assert_eq!(orders(course.ended(2, Passed)), [Start(0)]);
 }
 
-/// An item of a generated lane: a group of so many steps or, without one, a step; each with so many retries.
+/// An item of a generated lane: a group of `group` steps, or one step if `group` is 0. Each step
+/// has `retries` retries.
 #[derive(Debug, Clone)]
 struct Item {
     group: usize,
     retries: u32,
     allow_failure: bool,
-    /// Of the steps before it those that it needs, as bits; all before it come first when absent.
+    /// The earlier steps that the item needs, as bits. `None` means that it waits for all earlier
+    /// steps.
     needs: Option<u32>,
     left_out: bool,
 }
@@ -250,7 +252,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     proptest::collection::vec(item, 1..6)
 }
 
-/// The lane of these items, and why its steps are left out.
+/// Builds the lane from items, and the reasons for leaving its steps out.
 fn generated(fail_fast: bool, items: &[Item]) -> (Lane, Vec<Option<String>>) {
     let (mut text, mut left_out) = (format!("fail_fast: {fail_fast}\nsteps:\n"), Vec::new());
     for item in items {
@@ -276,9 +278,13 @@ fn generated(fail_fast: bool, items: &[Item]) -> (Lane, Vec<Option<String>>) {
 }
 
 proptest! {
-    /// Whatever ends in whatever order: the limit holds, each step is started or left once, and not before what it waits for has ended,
-    /// nor after what it needs has failed; only running steps are stopped or tried again; and it is done exactly once, when nothing
-    /// runs any more.
+    /// Ends of steps in any order keep these invariants:
+    ///
+    /// - The limit of parallel steps holds.
+    /// - Each step is started or left out once, not before its dependencies have ended, and not
+    ///   after a step that it needs has failed.
+    /// - Only running steps are stopped or tried again.
+    /// - The lane is done exactly once, when no step runs.
     #[test]
     fn every_course_comes_to_its_end(fail_fast: bool, items in items(), jobs in 0usize..4, choices in proptest::collection::vec((0usize..5, 0usize..40), 0..40)) {
         let (lane, left_out) = generated(fail_fast, &items);

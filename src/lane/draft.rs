@@ -1,4 +1,5 @@
-//! Lanes and tasks as they are written, each thing with its place: what the readers of files make, and the compiler takes.
+//! Lanes and tasks as written, with their places. The readers of files produce them, and the
+//! compiler takes them.
 
 use super::Condition;
 use super::terms::Terms;
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// A lane as it is written.
+/// A lane as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Draft {
     pub(super) form: Form,
@@ -17,24 +18,25 @@ pub(super) struct Draft {
     pub(super) env: BTreeMap<String, String>,
     pub(super) jobs: Option<NonZeroUsize>,
     pub(super) items: Vec<Item>,
-    /// On what terms it is a gate.
+    /// The settings of the lane as a gate.
     pub(super) terms: Terms,
-    /// The tasks that this file defines for itself.
+    /// The tasks that the file defines for itself.
     pub(super) tasks: BTreeMap<String, Task>,
 }
 
-/// The form that a lane is written in: what is not said means different things.
+/// The form of a lane file. Omitted settings have different defaults in each form.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// `lanes/*.yaml`.
     #[default]
     Yaml,
-    /// `fledge.toml`: what is said of a step holds for each command of it, and a task may stand in a lane twice.
+    /// `fledge.toml`. Settings of a step apply to each of its commands, and a task may occur twice
+    /// in a lane.
     Toml,
 }
 
 impl Form {
-    /// The pause before another try when only the number of tries is written.
+    /// Returns the pause between tries, if only the number of tries is given.
     pub(super) fn retry_delay(self) -> Duration {
         match self {
             Self::Yaml => Duration::ZERO,
@@ -43,7 +45,7 @@ impl Form {
     }
 }
 
-/// One entry of `steps`.
+/// An entry of `steps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) place: Place,
@@ -53,7 +55,7 @@ pub(super) struct Item {
     pub(super) options: Options,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A command.
@@ -67,20 +69,21 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What stands where nothing that can be run is written, so that what is named after it is there for others to name.
+    /// Returns a placeholder for an entry without a valid command. Other steps can refer to its
+    /// name.
     pub(super) fn unknown() -> Self {
         Self::Group(Vec::new())
     }
 }
 
-/// A name, and where it stands.
+/// A name with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) place: Place,
 }
 
-/// What can be said of a command, as far as it is said. For a group, what is said of each of its members.
+/// The given settings of a command. For a group, they apply to each of its members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) shell: Option<Vec<String>>,
@@ -96,13 +99,13 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Those that can hold for several commands alike.
+    /// Returns the settings that can apply to several commands.
     pub(super) fn of_each_command(&self) -> Self {
         let Self { timeout, retries, retry_delay, .. } = *self;
         Self { timeout, retries, retry_delay, ..Self::default() }
     }
 
-    /// The first that is about a single command, if one is said.
+    /// Returns the key of the first setting that can only apply to a single command.
     pub(super) fn of_one_command(&self) -> Option<&'static str> {
         let said = [
             ("shell", self.shell.is_some()),
@@ -115,20 +118,20 @@ impl Options {
     }
 }
 
-/// Conditions, and how they are written.
+/// Conditions, with their text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When {
     pub(super) text: String,
     pub(super) all: Vec<Condition>,
 }
 
-/// A task as it is written: a command that steps refer to, and what must run before it.
+/// A task as written: a command that steps refer to, and the tasks that must run before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Task {
-    /// `None` for one that only gathers others.
+    /// `None` for a task that only runs its dependencies.
     pub(super) cmd: Option<String>,
     pub(super) deps: Vec<Named>,
-    /// Whether these run one after the other, as long as none fails.
+    /// True if the dependencies run one after the other, until one fails.
     pub(super) in_order: bool,
     pub(super) env: BTreeMap<String, String>,
     pub(super) dir: Option<String>,

@@ -1,4 +1,5 @@
-//! The items of a lane's `steps` as they are written: what people number and name, and which commands each stands for.
+//! The items of a lane's `steps` as written: the numbers and names that users see, and the commands
+//! of each item.
 
 use super::Condition;
 use super::draft::{Item, Kind};
@@ -6,42 +7,43 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One item of a lane's `steps`, as it is written.
+/// An item of a lane's `steps`, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The given name; else the task's or the lane's name, the command line of a `run`, `parallel(a, b)` of a group.
+    /// The given name. Otherwise the name of the task or lane, the command line of a `run`, or
+    /// `parallel(a, b)` for a group.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// The members of a group, in order; else empty.
+    /// The members of a group, in order; empty for other kinds.
     pub items: Vec<Member>,
-    /// The numbers of the commands that it put into the lane: its own, and those that its tasks depend on where it is the first to
-    /// need them.
+    /// The numbers of the commands that the entry inserted: its own, and the dependencies of its
+    /// tasks that no earlier entry needed.
     pub steps: Vec<usize>,
-    /// The numbers of the commands that its tasks depend on and that an earlier entry put in.
+    /// The numbers of the commands that its tasks depend on and that an earlier entry inserted.
     pub needed: Vec<usize>,
-    /// Its conditions, as they are written.
+    /// The conditions, as written.
     pub when: Option<String>,
-    /// The time that is written, for each try of each command.
+    /// The time limit for each try of each command, if given.
     pub timeout: Option<Duration>,
-    /// How often it is to be tried again, if that is written.
+    /// The number of retries, if given.
     pub retries: Option<u32>,
-    /// The pause before that, if it is written.
+    /// The pause before a retry, if given.
     pub retry_delay: Option<Duration>,
 }
 
 /// A member of a parallel group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Named as an entry is.
+    /// The name, formed as for an entry.
     pub name: String,
-    /// What it is.
+    /// The kind of the member.
     pub kind: EntryKind,
-    /// The numbers of the commands that it put in.
+    /// The numbers of the commands that the member inserted.
     pub steps: Vec<usize>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -49,31 +51,31 @@ pub enum EntryKind {
     Task,
     /// A command.
     Inline,
-    /// A group.
+    /// A parallel group.
     Parallel,
     /// Another lane.
     Lane,
 }
 
-/// A task in an entry that has no command of its own: what it depends on runs when it is to run.
+/// A task without a command in an entry. Its dependencies run whenever the task is to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gather {
     /// The number of the entry, from 0.
     pub entry: usize,
-    /// The number of the member of that entry, in a group, from 0.
+    /// The number of the member in a group, from 0.
     pub member: Option<usize>,
-    /// The numbers of the steps that it depends on.
+    /// The numbers of the steps that the task depends on.
     pub steps: Vec<usize>,
-    /// When it runs: all must hold.
+    /// The conditions, all of which must hold.
     pub when: Vec<Condition>,
-    /// It runs only if one of these globs fits a changed path; empty: always.
+    /// Globs: the task runs only if one of them matches a changed path. Empty: always.
     pub changed: Vec<String>,
-    /// The variables that its conditions see before those of the lane.
+    /// Variables for its conditions; they override those of the lane.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
 
-/// What people call an item, and what it is.
+/// Returns the name and the kind of an item.
 pub(super) fn called(item: &Item) -> (String, EntryKind) {
     let (name, kind) = match &item.kind {
         Kind::Run(run) => (run.clone(), EntryKind::Inline),

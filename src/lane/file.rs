@@ -1,4 +1,5 @@
-//! Reads a lane's file, strictly: everything that is wrong is found at once, each with its place and what to do about it.
+//! The strict reader of a lane's YAML file. It finds all problems in one pass, each with its place
+//! and a remedy.
 
 use super::draft::{Draft, Form, Item, Kind, Options, Task};
 use super::reading::{LATER, LONGEST_NAME, Reading};
@@ -9,19 +10,21 @@ use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// What can be said of a command, and so of a step that has one.
+/// The settings of a command, and so of a step with a command.
 pub(super) const OPTIONS: [&str; 10] =
     ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
-/// The kinds of step, of which each step is one.
+/// The kinds of step. Each step has exactly one.
 const KINDS: [&str; 4] = ["run", "task", "lane", "parallel"];
-/// The most that a step is tried again.
+/// The maximum number of retries of a step.
 pub(super) const MOST_RETRIES: i64 = 100;
-/// The most steps at once.
+/// The maximum number of parallel steps.
 pub(super) const MOST_JOBS: i64 = 1024;
 
-/// Reads the lane `name` from the text of its file, which may refer to no other. `path` is what messages call the file.
+/// Parses the lane `name` from the text of its file, which cannot refer to other files. `path`
+/// names the file in messages.
 ///
 /// # Errors
+///
 /// Every problem of the file.
 pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     let mut book = Book::default();
@@ -29,7 +32,7 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     book.lane(name)
 }
 
-/// Reads a file with one lane, as far as it can be read, and says what is wrong with it and what is strange.
+/// Reads the file of one lane as far as possible. Returns the lane, the problems and the warnings.
 pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
     let mut reading = Reading::default();
     match yaml::parse(text, 1) {
@@ -38,7 +41,8 @@ pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
     }
 }
 
-/// Reads the `tasks:` of a file that has other things too, and says what of lanes is written there in vain.
+/// Reads the `tasks:` of a file that has other content too. Warns about lanes and steps in it,
+/// which have no effect.
 pub(super) fn tasks(text: &str) -> Result<(BTreeMap<String, Task>, Problems), Problems> {
     let mut reading = Reading::default();
     let Node { value: Value::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(Default::default()) };
@@ -136,7 +140,7 @@ impl Reading {
         Some(Item { place: node.place, name, kind: kind.unwrap_or_else(Kind::unknown), needs, options })
     }
 
-    /// What kind of step it is: exactly one.
+    /// Reads the kind of a step. Exactly one must be given.
     fn kind(&mut self, node: &Node, table: &mut Table<'_>, in_group: bool) -> Option<Kind> {
         let present: Vec<(&str, Place)> =
             KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?))).collect();
@@ -183,7 +187,7 @@ impl Reading {
         }
     }
 
-    /// A shell with its arguments; one that is a single word gets `-c`.
+    /// Reads a shell with its arguments. A single word gets `-c` added.
     fn shell(&mut self, table: &mut Table<'_>) -> Option<Vec<String>> {
         let text = table.text("shell", &mut self.problems)?;
         let mut words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Lane files, right and wrong.
+//! Tests of valid and invalid lane files.
 
 use super::*;
 use crate::lane::Condition;

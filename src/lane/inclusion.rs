@@ -1,12 +1,13 @@
-//! What an included lane says about itself that cannot hold inside of another: how many steps run at once, what a failure ends, and on
-//! what terms it is a gate.
+//! Settings of an included lane that have no effect inside another lane: parallel steps, failing
+//! fast, and gate settings.
 
 use super::book::{Book, Remark};
 use super::draft::{Item, Kind, Named};
 use crate::yaml::Problem;
 use std::collections::BTreeSet;
 
-/// The warnings for a lane and for all that it includes, each where the other is included.
+/// Returns the warnings for a lane and for all lanes that it includes, at the place of the
+/// inclusion.
 pub(super) fn without_effect(book: &Book, lane: &str) -> Vec<Remark> {
     let (mut seen, mut open, mut remarks) = (BTreeSet::new(), vec![lane.to_owned()], Vec::new());
     while let Some(lane) = open.pop() {
@@ -18,7 +19,7 @@ pub(super) fn without_effect(book: &Book, lane: &str) -> Vec<Remark> {
     remarks
 }
 
-/// The warnings for what a lane itself includes.
+/// Returns the warnings for lanes that this lane includes directly.
 pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
     let Some((chapter, outer)) = book.lanes.get(lane).and_then(|chapter| Some((chapter, chapter.draft.as_ref()?)))
     else {
@@ -40,7 +41,7 @@ pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
     remarks
 }
 
-/// The lanes that a lane includes, where they are named.
+/// Returns the included lanes with the places of their names.
 fn includes<'b>(book: &'b Book, lane: &str) -> Vec<&'b Named> {
     let draft = book.lanes.get(lane).and_then(|chapter| chapter.draft.as_ref());
     let (mut named, mut open): (Vec<&Named>, Vec<&Item>) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! A lane: a named graph of commands, checked and with nothing left to guess. Pure: it knows what is to be run and in what
+//! A lane: a named graph of commands, checked and complete. Pure: it defines the commands and their
 //! order, and starts nothing.
 //!
-//! A project's lanes and tasks are gathered in a [`Book`]; [`Book::lane`] makes a [`Lane`] of what is written there, with tasks
-//! and included lanes put in their place.
+//! A [`Book`] collects the lanes and tasks of a project. [`Book::lane`] compiles them into a
+//! [`Lane`], with tasks and included lanes inserted.
 
 mod book;
 mod compile;
@@ -44,121 +44,126 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A lane. Two of them are the same gate when they serialize to the same text.
+/// A lane. Two lanes are the same gate if they serialize to the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// Its name, which is that of its file.
+    /// The name, which is the name of its file.
     pub name: String,
-    /// What it is for; empty when nothing is said.
+    /// The purpose; empty if not given.
     pub description: String,
-    /// Whether the first failure ends it.
+    /// True if the first failure ends the lane.
     pub fail_fast: bool,
-    /// The time of the whole lane.
+    /// The time limit of the whole lane.
     pub timeout: Duration,
     /// Variables for every step.
     pub env: BTreeMap<String, String>,
-    /// How many steps run at once at most; as many as there are cores when absent.
+    /// The maximum number of parallel steps; `None` for the number of cores.
     pub jobs: Option<NonZeroUsize>,
-    /// What is run, in the order of the file; never empty. A step's number is its place here, from 0.
+    /// The steps, in the order of the file; never empty. The number of a step is its index, from 0.
     pub steps: Vec<Step>,
-    /// What several steps wait for together.
+    /// Groups of steps that several steps wait for together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<Joint>,
-    /// What is written in `steps`, item by item.
+    /// The items of `steps`, as written.
     pub entries: Vec<Entry>,
-    /// The tasks among them that have no command of their own.
+    /// The tasks among the entries that have no command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<Gather>,
-    /// Where it is run when it is a gate.
+    /// The room in which the lane runs as a gate.
     #[serde(default)]
     pub room: RoomKind,
-    /// What makes that room ready, with network: run one after the other, each when the one before it has passed.
+    /// The steps that prepare the room, with network access. They run in order; each needs the
+    /// success of the previous one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Step>,
-    /// Folders that are built on the base and copied for each run as a gate: plain paths below the root.
+    /// Folders that are built on the base and copied for each gate run: plain paths below the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache: Vec<String>,
-    /// Build output that fledge keeps between rooms by itself: never said in the lane.
+    /// Folders of build output that fledge keeps between rooms by default. Not a setting of the
+    /// lane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<String>,
-    /// Whether its steps have a network in the room.
+    /// True if the steps have network access in the room.
     #[serde(default)]
     pub network: bool,
-    /// Whether its steps may change the sources in the room.
+    /// True if the steps may change the sources in the room.
     #[serde(default)]
     pub writes: bool,
-    /// The planted failure that it must see.
+    /// The planted failing test that the lane must detect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
-    /// What a pass that needed another try is worth.
+    /// The ruling for a pass that needed a retry.
     #[serde(default)]
     pub flaky: Flaky,
-    /// Files and folders of the base that git ignores and that the room needs: plain paths below the root.
+    /// Files and folders of the base that git ignores but the room needs: plain paths below the
+    /// root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_ignored: Vec<String>,
-    /// The folder that it comes from, where only the gate knows it: never said in the lane itself.
+    /// The source folder of a hold-out lane. Not a setting of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<PathBuf>,
 }
 
-/// One command of a lane.
+/// A command of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its name, no other step's of the lane.
+    /// The name, unique in the lane.
     pub name: String,
     /// The command line, for the shell.
     pub run: String,
     /// The shell and its arguments before the command line.
     pub shell: Vec<String>,
-    /// The directory it runs in, relative to the root and inside it; the root when absent.
+    /// The working directory, relative to the root and inside it; `None` for the root.
     pub dir: Option<String>,
-    /// Variables for this step; they win over the lane's.
+    /// Variables for this step; they override those of the lane.
     pub env: BTreeMap<String, String>,
-    /// Its own time, for each try, within that of the lane.
+    /// The time limit of each try, within that of the lane.
     pub timeout: Option<Duration>,
-    /// How often it is tried again when it fails.
+    /// The number of retries after a failure.
     pub retries: u32,
-    /// The pause before it is tried again.
+    /// The pause before a retry.
     pub retry_delay: Duration,
-    /// When it runs: all must hold.
+    /// The conditions, all of which must hold.
     pub when: Vec<Condition>,
-    /// It runs only if one of these globs fits a changed path; empty: always.
+    /// Globs: the step runs only if one of them matches a changed path. Empty: always.
     pub changed: Vec<String>,
-    /// Whether its failure is only reported.
+    /// True if a failure is only reported.
     pub allow_failure: bool,
-    /// The machine report that it writes, relative to its directory.
+    /// The JUnit report that the step writes, relative to its directory.
     pub junit: Option<String>,
-    /// The numbers of the steps that must have ended before it starts, beside those of its joints.
+    /// The numbers of the steps that must end before this step starts, besides those of its joints.
     pub after: Vec<usize>,
-    /// The numbers of the joints that must have ended before it starts, see [`Lane::joints`].
+    /// The numbers of the joints that must end before this step starts; see [`Lane::joints`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
-    /// Those of them whose failure keeps it from running, because it names them, or a task wants them in this order. One that was
-    /// skipped does not.
+    /// The steps of `after` whose failure prevents this step, because the step names them, or
+    /// because a task requires this order. A skipped step does not prevent it.
     pub needs: Vec<usize>,
-    /// Those of them that its task depends on.
+    /// The steps of `after` that the task of this step depends on.
     pub deps: Vec<usize>,
-    /// Whether it is there only because tasks depend on it: it runs when one of these does.
+    /// True if the step exists only because tasks depend on it. It runs when one of these tasks
+    /// runs.
     pub on_demand: bool,
 }
 
-/// Several steps as one thing to wait for: what comes after a group waits for one joint rather than for each of its steps.
+/// Several steps to wait for as one. A step after a group waits for one joint instead of each step
+/// of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joint {
-    /// The numbers of steps that it is made of.
+    /// The numbers of the steps in the joint.
     pub steps: Vec<usize>,
-    /// The numbers of joints that it is made of.
+    /// The numbers of the joints in the joint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
 }
 
 impl Lane {
-    /// The folders that the run on the base fills for later rooms.
+    /// Returns the folders that the run on the base fills for later rooms.
     pub fn kept_folders(&self) -> impl Iterator<Item = &String> {
         self.cache.iter().chain(&self.built)
     }
 
-    /// What makes its room ready, as a lane of its own; `None` where nothing does.
+    /// Returns the setup of the room as a separate lane; `None` if there is no setup.
     pub fn setup_lane(&self) -> Option<Self> {
         if self.setup.is_empty() {
             return None;
@@ -190,7 +195,7 @@ impl Lane {
         })
     }
 
-    /// The numbers of all steps that must have ended before this one starts, in order.
+    /// Returns the numbers of all steps that must end before this step starts, in order.
     pub fn before(&self, step: usize) -> Vec<usize> {
         let Step { after, joints, .. } = &self.steps[step];
         let (mut steps, mut open, mut seen) = (after.clone(), joints.clone(), BTreeSet::new());

@@ -1,15 +1,17 @@
-//! What steps are called when nobody names them, and whether their order has a circle in it.
+//! Generated names of steps, and cycles in the order of steps.
 
 use super::reading::LONGEST_NAME;
 use super::{Joint, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most circles that are told.
+/// The maximum number of reported cycles.
 const CIRCLES: usize = 10;
 
-/// Steps that wait for each other, the first one again at the end; found in Kahn's way: what can never start is in a circle, or waits
-/// for one. Of steps that all wait for each other there is one circle. Joints are numbered behind the steps, and left out of what is
-/// found.
+/// Finds cycles of steps that wait for each other. Each cycle ends with its first step repeated.
+///
+/// The search uses Kahn's algorithm: a step that can never start is in a cycle or waits for one.
+/// Steps that all wait for each other form one cycle. Joints are numbered after the steps and
+/// omitted from the result.
 pub(super) fn circles(steps: &[Step], joints: &[Joint]) -> Vec<Vec<usize>> {
     let count = steps.len();
     let of_steps = steps.iter().map(|step| (&step.after, &step.joints));
@@ -37,7 +39,8 @@ pub(super) fn circles(steps: &[Step], joints: &[Joint]) -> Vec<Vec<usize>> {
         let stuck = |node: usize| all(node).filter(|earlier| missing[*earlier] > 0).collect::<Vec<_>>();
         let Some(walked) = walk(first, stuck) else { return circles };
         let behind = |node: usize| followers[node].iter().copied().filter(|later| missing[*later] > 0).collect();
-        // What comes both before and behind a step of the circle is in it, or in another one of the same steps.
+        // A node both before and after a step of the cycle is in this cycle, or in another cycle of
+        // the same steps.
         let before_it = reached(walked[0], stuck);
         let knot: Vec<usize> = reached(walked[0], behind).intersection(&before_it).copied().collect();
         let mut circle: Vec<usize> = walked.into_iter().filter(|node| *node < count).collect();
@@ -50,7 +53,8 @@ pub(super) fn circles(steps: &[Step], joints: &[Joint]) -> Vec<Vec<usize>> {
     }
 }
 
-/// From node to node until one comes again; from that one on, and it again at the end.
+/// Follows the nodes until one repeats. Returns the path from its first occurrence to its second
+/// one.
 fn walk(first: usize, next: impl Fn(usize) -> Vec<usize>) -> Option<Vec<usize>> {
     let mut walk = vec![first];
     let mut seen = BTreeMap::from([(first, 0)]);
@@ -63,7 +67,7 @@ fn walk(first: usize, next: impl Fn(usize) -> Vec<usize>) -> Option<Vec<usize>> 
     }
 }
 
-/// Everything that is reached from a node, and it.
+/// Returns all nodes that can be reached from a node, including the node itself.
 fn reached(first: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> {
     let (mut open, mut seen) = (vec![first], BTreeSet::from([first]));
     while let Some(node) = open.pop() {
@@ -72,21 +76,21 @@ fn reached(first: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> 
     seen
 }
 
-/// Names that no two steps have.
+/// Unique names of steps.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
-    /// The last number that a name was given.
+    /// The last number given to each name.
     numbers: BTreeMap<String, usize>,
 }
 
 impl Names {
-    /// With these taken from the start.
+    /// Creates the set, with these names already taken.
     pub(super) fn new(taken: BTreeSet<String>) -> Self {
         Self { taken, numbers: BTreeMap::new() }
     }
 
-    /// Takes this name, or where it is taken this one with a number.
+    /// Takes a name; adds a number if the name is already taken.
     pub(super) fn take(&mut self, base: &str) -> String {
         let mut name = base.to_owned();
         let number = self.numbers.entry(name.clone()).or_insert(1);
@@ -98,7 +102,8 @@ impl Names {
     }
 }
 
-/// What a command is called: its words up to the first option or shell sign, three at most.
+/// Derives a name from a command: its words up to the first option or shell operator, three at
+/// most.
 pub(super) fn first_words(run: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "._-/:@+=".contains(char);
     let words = run.split_whitespace().take_while(|word| !word.starts_with('-') && word.chars().all(plain));

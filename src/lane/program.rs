@@ -1,22 +1,24 @@
-//! What is plain to see of a step's command: the program that it begins with.
+//! The programs of a step's command, as far as its text shows them.
 
 use super::Step;
 
 impl Step {
-    /// Whether its command goes to the system's own POSIX shell, as it does when nothing else is said.
+    /// Returns true if the system's POSIX shell runs the command, which is the default.
     pub fn has_plain_shell(&self) -> bool {
         self.shell == ["/bin/sh", "-c"]
     }
 
-    /// The program that its command begins with, where a POSIX shell has no choice about it.
+    /// Returns the program at the beginning of the command, if a POSIX shell cannot interpret the
+    /// word in another way.
     pub fn program(&self) -> Option<&str> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
         let word = self.run.split_whitespace().next().filter(|word| word.chars().all(plain))?;
         (self.has_plain_shell() && !SHELL_WORDS.contains(&word)).then_some(word)
     }
 
-    /// The programs that its command starts, as far as plain words name them: the first word of each simple command, and the
-    /// shell where it is not the system's. In quotes and here-documents other words can be among them.
+    /// Returns the programs that the command starts, as far as plain words name them. These are the
+    /// first word of each simple command, and the shell if it is not the default. Words in quotes
+    /// and here-documents may be included by mistake.
     pub fn programs(&self) -> Vec<&str> {
         let plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
         let own = self.shell.first().filter(|_| !self.has_plain_shell()).map(String::as_str);
@@ -32,7 +34,8 @@ impl Step {
         own.into_iter().chain(first.filter(plain).filter(|word| !SHELL_WORDS.contains(word))).collect()
     }
 
-    /// Whether its command has several lines, and a POSIX shell goes on after one that fails: what it exits with is the last one's.
+    /// Returns true if the command has several lines and a POSIX shell continues after a failing
+    /// line. Its exit code is then only that of the last line.
     pub fn is_deaf_to_failures(&self) -> bool {
         let lines = self.run.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let lines: Vec<&str> = lines.collect();
@@ -49,25 +52,27 @@ impl Step {
         self.has_plain_shell() && !is_careful && !self.run.contains("<<") && lines.windows(2).any(is_told_apart)
     }
 
-    /// Whether that program is all that its command runs: plain words follow it, and nothing that a shell acts on.
+    /// Returns true if the program is the whole command: only plain words follow it, and no shell
+    /// operator.
     pub fn is_one_program(&self) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+=:,@% ".contains(c);
         self.program().is_some() && self.run.chars().all(plain)
     }
 }
 
-/// Words that another command follows.
+/// Words that precede another command.
 const STARTERS: [&str; 18] = [
     "!", "if", "then", "elif", "else", "while", "until", "do", "time", "exec", "command", "env", "nice", "nohup",
     "timeout", "xargs", "sudo", "stdbuf",
 ];
 
-/// Words that a command goes on after, and words that it goes on with.
+/// Words after which a command continues, and words that continue a command.
 const OPENING: [&str; 4] = ["do", "then", "else", "in"];
 const CLOSING: [&str; 10] = ["&&", "||", "|", "}", ")", "do", "done", "then", "else", "fi"];
 
-/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14), two that every one of them has
-/// brought along, and those of the shells that are `sh` somewhere.
+/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14).
+/// Also includes two words that every such shell adds, and words of shells that some systems
+/// install as `sh`.
 const SHELL_WORDS: [&str; 67] = [
     ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif", "else", "esac",
     "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",

@@ -1,5 +1,5 @@
-//! What both forms of lane files have in common: tasks, commands, folders, variables and conditions, read from nodes with all
-//! that is wrong with them.
+//! Common parts of the lane file readers: tasks, commands, folders, variables and conditions, read
+//! from nodes together with their problems.
 
 use super::Condition;
 use super::condition::is_variable;
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::time::Duration;
 
-/// The longest name of a step, in characters.
+/// The maximum length of a step's name, in characters.
 pub(super) const LONGEST_NAME: usize = 80;
 
-/// The longest time that can be written.
+/// The maximum duration that a file can set.
 pub(super) const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Keys of lanes and steps that belong to the gate and are not done yet.
+/// Keys of lanes and steps for the gate that are not supported yet.
 pub(super) const LATER: [&str; 4] = ["holdout", "baseline", "expect", "sandbox"];
-/// What others call the keys of steps and tasks, and what they are called here.
+/// Keys of other tools, with the key that fledge uses for them.
 #[rustfmt::skip]
 const OTHERS: [(&str, &str); 20] = [
     ("cmd", "run"), ("command", "run"), ("script", "run"), ("shell_command", "run"), ("cmds", "deps"), ("uses", "lane"),
@@ -27,12 +27,12 @@ const OTHERS: [(&str, &str); 20] = [
     ("continue-on-error", "allow_failure"), ("environment", "env"), ("timeout-minutes", "timeout"), ("needs", "deps"),
 ];
 
-/// Something being read, and what there is to say about it.
+/// The state of a reader, with its problems and warnings.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) form: Form,
     pub(super) problems: Problems,
-    /// What is strange and does no harm.
+    /// Remarks on unusual content that does no harm.
     pub(super) warnings: Problems,
 }
 
@@ -66,7 +66,7 @@ impl Reading {
         Some(task)
     }
 
-    /// A command line for the shell.
+    /// Reads a command line for the shell.
     pub(super) fn command(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
         let place = table.take(key).and_then(|_| table.place_of(key))?;
         let command = table.text(key, &mut self.problems)?;
@@ -105,7 +105,7 @@ impl Reading {
         }
     }
 
-    /// A duration that is not beyond all measure.
+    /// Reads a duration and checks its maximum.
     pub(super) fn time(&mut self, table: &mut Table<'_>, key: &str) -> Option<Duration> {
         let place = table.take(key)?.place;
         let time = table.duration(key, &mut self.problems)?;
@@ -128,7 +128,7 @@ impl Reading {
         Some(names.into_iter().zip(items).map(|(name, node)| Named { name, place: node.place }).collect())
     }
 
-    /// A path below the root.
+    /// Reads a path below the root.
     pub(super) fn dir(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
         let place = table.take(key)?.place;
         let dir = table.text(key, &mut self.problems)?;
@@ -156,7 +156,8 @@ impl Reading {
         entries.into_iter().collect()
     }
 
-    /// Says which keys are unknown: a fault in YAML, where nothing else ever read them.
+    /// Reports unknown keys: as problems in YAML, which only fledge reads, and otherwise as
+    /// warnings.
     pub(super) fn finish(&mut self, table: Table<'_>) {
         match self.form {
             Form::Yaml => table.finish_with(&OTHERS, &mut self.problems),

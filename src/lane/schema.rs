@@ -1,4 +1,5 @@
-//! A lane's file as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
+//! The JSON Schema of a lane file, for editors. It uses the words and ranges of the reader; a test
+//! compares its keys with those of the reader.
 
 use super::file::{MOST_JOBS, MOST_RETRIES, OPTIONS};
 use super::reading::LONGEST_NAME;
@@ -7,10 +8,10 @@ use crate::yaml::schema::{Row, any_of, any_text, defined, document, duration, fl
 use crate::yaml::schema::{names_to, one_of, text, texts, with};
 use serde_json::{Map, Value, json};
 
-/// What names of variables look like.
+/// The pattern of variable names.
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
-/// The schema of `lanes/<name>.yaml`.
+/// Builds the schema of `lanes/<name>.yaml`.
 pub(crate) fn schema() -> Value {
     let what = "A graph of commands, by hand or as the gate of a task: `lanes/<name>.yaml`.";
     let steps = |of: &str| json!({ "type": "array", "minItems": 1, "items": defined(of) });
@@ -33,7 +34,7 @@ pub(crate) fn schema() -> Value {
     document("lane", "A fledge lane", what, with(root, json!({ "$defs": definitions })))
 }
 
-/// The schema of `tasks`, which `fledge.yaml` has too.
+/// Builds the schema of `tasks`, which `fledge.yaml` also uses.
 pub(crate) fn tasks() -> Value {
     let rows = [
         ("cmd", like(text(), "make all"), "The command, for the shell."),
@@ -46,7 +47,7 @@ pub(crate) fn tasks() -> Value {
     names_to(any_of([like(text(), "make all"), whole]))
 }
 
-/// On what terms the lane is a gate.
+/// Lists the keys of a lane's gate settings.
 fn terms() -> Vec<Row> {
     let own = map_with(
         &["file", "text"],
@@ -85,7 +86,7 @@ fn kinds() -> Vec<Row> {
     ]
 }
 
-/// A step that is of one of these kinds.
+/// Describes a step of one of these kinds.
 fn step(kinds: Vec<Row>) -> Value {
     let one: Vec<Value> = kinds.iter().map(|(kind, ..)| json!({ "required": [kind] })).collect();
     let none = |but: &str| -> Map<String, Value> {
@@ -100,7 +101,7 @@ fn step(kinds: Vec<Row>) -> Value {
     with(map(rows.chain(options())), json!({ "oneOf": one, "dependentSchemas": closed }))
 }
 
-/// A step of `setup`.
+/// Describes a step of `setup`.
 fn command() -> Value {
     let kinds = kinds().into_iter().filter(|(kind, ..)| *kind != "lane");
     let needs = ("needs", with(texts("build"), json!({ "maxItems": 0 })), "Nothing: these run one after the other.");
@@ -114,7 +115,7 @@ fn name() -> Row {
     ("name", with(text(), json!({ "maxLength": LONGEST_NAME })), "What the step is called. Default: its command.")
 }
 
-/// What can be said of a command.
+/// Lists the settings of a command.
 fn options() -> [Row; OPTIONS.len()] {
     [
         ("shell", like(text(), "bash -c"), "The shell and its arguments before the command. Default: `/bin/sh -c`."),
@@ -138,7 +139,7 @@ fn variables() -> Value {
     with(crate::yaml::schema::map_of_text(), json!({ "propertyNames": { "pattern": VARIABLE } }))
 }
 
-/// What is wrong with the tasks of a file that has other things too.
+/// Returns the problems of `tasks` in a file that has other content too.
 #[cfg(test)]
 pub(crate) fn tasks_fault(text: &str) -> Option<String> {
     super::file::tasks(text).err().map(|problems| problems.within("f"))

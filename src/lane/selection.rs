@@ -1,4 +1,5 @@
-//! Which steps of a lane do not run, and why: what was selected, what their conditions say, what has changed, and who needs them.
+//! The steps of a lane that do not run, with the reasons: the selection, conditions, changed paths,
+//! and dependencies.
 
 use super::{Condition, Entry, EntryKind, Gather, Lane, Step};
 use crate::workspace::pattern::Patterns;
@@ -6,35 +7,38 @@ use crate::yaml::{excerpt, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Why a step does not run that is not among those that were asked for.
+/// The reason for a step that was not selected.
 pub const NOT_SELECTED: &str = "not selected";
 
-/// Which steps of a lane are wanted. What is named is the name of a step or an entry, or else the number of an entry, from 1.
+/// The selected steps of a lane. The text is the name of a step or an entry, otherwise the number
+/// of an entry, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All.
+    /// All steps.
     All,
-    /// This one and those after it in the file.
+    /// This step and those after it in the file.
     From(String),
-    /// This one alone.
+    /// Only this step.
     Only(String),
 }
 
-/// What is known of the world when a lane starts.
+/// The known facts at the start of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The variables that `when` asks for where neither the step nor its lane has them.
+    /// Variables for `when` that neither the step nor its lane sets.
     pub variables: BTreeMap<String, String>,
-    /// The paths that have changed, relative to the root; `None` when that is not known, and then every step runs.
+    /// The changed paths, relative to the root. `None` if they are unknown; then every step runs.
     pub changed: Option<BTreeSet<String>>,
 }
 
 impl Lane {
-    /// Why steps are left out: for each step in order a reason, or `None` for one that runs. What a running step's task depends on
-    /// runs too, selected or not.
+    /// Returns for each step, in order, the reason for leaving it out, or `None` if it runs.
+    /// Dependencies of a running step's task also run, selected or not.
     ///
     /// # Errors
-    /// A selection that is not there, with what is; one that cannot be begun with, with what to write instead.
+    ///
+    /// A selection that does not exist, with the existing entries; a selection that cannot be the
+    /// start, with the one to use instead.
     pub fn left_out(&self, selection: &Selection, facts: &Facts) -> Result<Vec<Option<String>>, String> {
         let choice = self.choice(selection)?;
         let reason = |(number, step): (usize, &Step)| {
@@ -57,7 +61,9 @@ impl Lane {
         Ok(reasons)
     }
 
-    /// Which steps run whenever the whole lane does: neither they nor all that needs them have conditions.
+    /// Returns for each step whether it runs in every run of the whole lane. A step without
+    /// conditions does, and so do all dependencies of its task. A step that exists only as a
+    /// dependency needs a dependent step that always runs.
     pub fn always_run(&self) -> Vec<bool> {
         let is_bound = |when: &[Condition], about: &[String]| !(when.is_empty() && about.is_empty());
         let own = |step: &Step| (step.on_demand || is_bound(&step.when, &step.changed)).then_some("maybe");
@@ -69,7 +75,7 @@ impl Lane {
         maybe.iter().map(Option::is_none).collect()
     }
 
-    /// What runs brings what it depends on, which stands before it.
+    /// Includes the dependencies of running steps. A dependency precedes the step that needs it.
     fn bring<T>(&self, reasons: &mut [Option<T>]) {
         for (number, step) in self.steps.iter().enumerate().rev() {
             if reasons[number].is_none() {
@@ -78,7 +84,8 @@ impl Lane {
         }
     }
 
-    /// The number of the entry, from 0, that a selection means by this word, or that has in it what is meant.
+    /// Returns the number, from 0, of the entry that is selected by this word or contains the
+    /// selected step.
     pub fn entry(&self, wanted: &str) -> Option<usize> {
         self.find(wanted).ok().map(|choice| choice.entries.start)
     }
@@ -101,7 +108,7 @@ impl Lane {
         }
     }
 
-    /// What is meant: an entry, a member of a group, another step, or the number of an entry.
+    /// Finds an entry, a member of a group, another step, or the number of an entry.
     fn find(&self, wanted: &str) -> Result<Choice, String> {
         let is_step = |number: &usize| self.steps[*number].name == wanted;
         let mut named = self.entries.iter().enumerate().filter(|(_, entry)| entry.name == wanted);
@@ -134,22 +141,22 @@ impl Lane {
         Err(format!("lane `{}` has no step `{wanted}`{near}: it has {}", self.name, entries.join(", ")))
     }
 
-    /// All of an entry.
+    /// Selects a whole entry.
     fn whole(&self, number: usize) -> Choice {
         let before = self.entries[..number].iter().map(|entry| entry.steps.len()).sum();
         Choice::of(before..before + self.entries[number].steps.len(), number)
     }
 }
 
-/// What is selected.
+/// The selected part of a lane.
 struct Choice {
-    /// The numbers of the steps.
+    /// The numbers of the selected steps.
     steps: Range<usize>,
-    /// The numbers of the entries that they are in.
+    /// The numbers of the entries that contain them.
     entries: Range<usize>,
-    /// The member of a group that is meant.
+    /// The selected member of a group.
     member: Option<usize>,
-    /// Whether it is a single step by its name, whatever its entry says.
+    /// True if a single step was selected by its name, regardless of its entry.
     is_step: bool,
 }
 
@@ -166,8 +173,8 @@ impl Choice {
 
 type Variables = BTreeMap<String, String>;
 
-/// Why something does not run here that has these conditions and is about these paths, if it does not. Its own
-/// variables and then its lane's win over those of the run, as they do where it runs.
+/// Returns the reason why a step with these conditions and paths does not run, if any. As at run
+/// time, the step's variables override those of the lane, and these override those of the run.
 fn refusal(when: &[Condition], about: &[String], own: [&Variables; 2], facts: &Facts) -> Option<String> {
     let [step, lane] = own;
     let sources = [step, lane, &facts.variables];
@@ -195,7 +202,7 @@ steps:
   - { run: make pack --all }
 ";
 
-    /// The names of the steps that run, with these variables.
+    /// Returns the names of the steps that run with these variables.
     fn run(selection: &Selection, variables: &[&str]) -> Result<String, String> {
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
         let variables = variables.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();

@@ -1,33 +1,33 @@
-//! The terms on which a lane is a gate: the room it is run in, what is made ready for it, what it may do there, and what a pass of it
-//! has to prove.
+//! The settings of a lane as a gate: its room, the preparation and permissions of the room, and the
+//! evidence that a pass requires.
 
 use super::draft::{Item, Kind, Named};
 use super::reading::Reading;
 use crate::yaml::{Node, Place, Problem, Table, Value, excerpt};
 use serde::{Deserialize, Serialize};
 
-/// The keys of a lane that are read here.
+/// The keys of a lane that this module reads.
 pub(super) const TERMS: [&str; 8] =
     ["room", "setup", "cache", "network", "writes", "canary", "flaky", "include_ignored"];
 
-/// The words of `room`.
+/// The values of `room`.
 pub(super) const ROOMS: [(&str, RoomKind); 2] = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
-/// The words of `flaky`.
+/// The values of `flaky`.
 pub(super) const FLAKY: [(&str, Flaky); 2] = [("pass", Flaky::Pass), ("fail", Flaky::Fail)];
 
-/// Where a lane is run when it is a gate.
+/// The room in which a lane runs as a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoomKind {
-    /// In a fresh copy of the judged tree, with nothing that git ignores.
+    /// A fresh copy of the judged tree, without files that git ignores.
     #[default]
     Clean,
-    /// In the workspace itself.
+    /// The workspace itself.
     InPlace,
 }
 
 impl RoomKind {
-    /// The word of the lane file.
+    /// Returns the word used in the lane file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -36,37 +36,37 @@ impl RoomKind {
     }
 }
 
-/// A planted failure that a lane must see.
+/// A planted failing test that a lane must detect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Canary {
     /// A failing test for pytest.
     Pytest,
-    /// One for `cargo test`.
+    /// A failing test for `cargo test`.
     CargoTest,
-    /// One for `go test`.
+    /// A failing test for `go test`.
     GoTest,
-    /// One for `node --test`.
+    /// A failing test for `node --test`.
     NodeTest,
-    /// One for jest, or vitest.
+    /// A failing test for jest or vitest.
     Jest,
-    /// One for JUnit or TestNG.
+    /// A failing test for JUnit or TestNG.
     Junit,
-    /// One for GoogleTest, Catch2 or doctest.
+    /// A failing test for GoogleTest, Catch2 or doctest.
     CppTest,
-    /// A file of the project's own.
+    /// A failing test that the project defines.
     File {
-        /// The path it is put at, relative to the root.
+        /// The path of the file, relative to the root.
         file: String,
-        /// What is in it.
+        /// The content of the file.
         text: String,
-        /// The name of the step that must fail; any of them where absent.
+        /// The name of the step that must fail; `None` for any step.
         run: Option<String>,
     },
 }
 
 impl Canary {
-    /// Those that need no more than their word.
+    /// The canaries that a single word selects.
     pub(super) const WORDS: [(&str, Self); 7] = [
         ("pytest", Self::Pytest),
         ("cargo-test", Self::CargoTest),
@@ -77,7 +77,7 @@ impl Canary {
         ("cpp-test", Self::CppTest),
     ];
 
-    /// The word of the lane file, or the path of the project's own.
+    /// Returns the word used in the lane file, or the path of the project's own canary.
     pub fn word(&self) -> &str {
         match self {
             Self::File { file, .. } => file,
@@ -86,18 +86,18 @@ impl Canary {
     }
 }
 
-/// What a pass that needed another try is worth.
+/// The ruling for a pass that needed a retry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flaky {
-    /// It is a pass, and said.
+    /// A pass, with a note.
     #[default]
     Pass,
-    /// It is a failure.
+    /// A failure.
     Fail,
 }
 
-/// The terms as they are written.
+/// The gate settings as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) room: Option<RoomKind>,
@@ -113,7 +113,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// What is said here and does not hold inside of a lane with other terms.
+    /// Returns the settings that have no effect inside a lane with other settings.
     pub(super) fn lost_in(&self, outer: &Self) -> Vec<String> {
         let flag = |key: &str, own: Option<bool>, of: Option<bool>| {
             own.filter(|own| *own != of.unwrap_or(false)).map(|own| format!("{key}: {own}"))
@@ -156,7 +156,7 @@ impl Reading {
         Terms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored }
     }
 
-    /// The steps that make the room ready: commands, one after the other.
+    /// Reads the steps that prepare the room: commands, one after the other.
     fn setup(&mut self, node: &Node) -> Vec<Item> {
         let items = self.list(node, "setup", |reading, node| reading.item(node, false));
         for item in &items {
@@ -200,7 +200,7 @@ impl Reading {
     }
 }
 
-/// What is wrong with a path that is to be in the project and not to be all of it.
+/// Checks that a path is inside the project and not its root. An error has the message and a hint.
 fn own_path(path: &str) -> Result<(), (String, String)> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     let hint = "write a path below the project's root, like `target`";

@@ -1,33 +1,33 @@
-//! The texts of lanes' files, kept to show the lines in which something is wrong.
+//! The texts of lane files, kept for messages that show the line of a problem.
 
 use super::{LaneFault, Remark};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 
-/// Texts by the names of their files.
+/// Texts by file name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Texts(BTreeMap<String, Text>);
 
 #[derive(Debug, Clone)]
 struct Text {
     text: String,
-    /// Whether it has other things too, which may be secret.
+    /// True if the file has other content too, which may be secret.
     is_private: bool,
 }
 
 impl Texts {
-    /// Keeps the text of a file.
+    /// Stores the text of a file.
     pub(super) fn keep(&mut self, path: &str, text: &str, is_private: bool) {
         self.0.insert(path.to_owned(), Text { text: text.to_owned(), is_private });
     }
 
-    /// What is wrong, each with its line.
+    /// Adds the line to each problem.
     pub(super) fn in_fault(&self, fault: LaneFault) -> LaneFault {
         let files = fault.files.into_iter().map(|(path, problems)| (path.clone(), self.seen(&path, problems)));
         LaneFault { files: files.collect() }
     }
 
-    /// What there is to say, with its line.
+    /// Adds the line to a remark.
     pub(super) fn in_remark(&self, remark: Remark) -> Remark {
         let problem = self.seen(&remark.path, remark.problem.clone().into()).sorted().pop();
         Remark { problem: problem.unwrap_or(remark.problem), ..remark }

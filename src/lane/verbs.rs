@@ -1,9 +1,9 @@
-//! Commands that call this program by its name, with a verb that it does not have: files of existing projects are read as they are, and what
-//! another program of that name did is not done here.
+//! Warnings about commands that call `fledge` with a subcommand that this program does not have.
+//! Existing projects may use another program of this name.
 
 use super::draft::Form;
 
-/// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
+/// The subcommands, each with its own subcommands. Names of the same subcommand are adjacent.
 pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("run", &[]),
     ("fix", &[]),
@@ -37,11 +37,11 @@ pub(crate) const VERBS: [(&str, &[&str]); 25] = [
 const LANES: &[&str] = &["list", "init", "show", "validate", "run"];
 const SPECS: &[&str] = &["list", "show", "check"];
 
-/// Words of a shell that a command may follow.
+/// Shell words that may precede a command.
 const BEFORE: [&str; 14] =
     ["!", "if", "then", "else", "elif", "while", "until", "do", "time", "exec", "command", "nice", "nohup", "env"];
 
-/// What is strange about a command that calls `fledge`, and what to do about it.
+/// Returns the warning and the remedy for an unusual call of `fledge`.
 pub(super) fn strange(command: &str, form: Form) -> Option<(String, String)> {
     simple_commands(command).find_map(|words| of_call(&words, form))
 }
@@ -54,7 +54,7 @@ fn of_call(words: &[&str], form: Form) -> Option<(String, String)> {
         return None;
     }
     let is_plain = |word: &&&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    let mut is_folder = false; // what follows `-C`
+    let mut is_folder = false; // true after `-C`
     let is_name = |word: &&&str| {
         let is_name = !is_folder && !word.starts_with('-');
         is_folder = **word == "-C" || **word == "--workspace";
@@ -83,7 +83,7 @@ fn missing<'v>(verb: &str, known: impl Iterator<Item = &'v str>) -> (String, Str
     (format!("`fledge {verb}` is a verb that this fledge does not have"), hint)
 }
 
-/// The words of each simple command of a command line, as far as they are plain to see.
+/// Splits a command line into the words of its simple commands, as far as its text shows them.
 fn simple_commands(command: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut quote = None;
     let is_end = move |char: char| match (quote, char) {

@@ -1,5 +1,6 @@
-//! Finds the part of a step's output that explains a failure, in memory or in its log: only when there is one to explain, so that what
-//! passes costs nothing, however much it prints.
+//! The part of a step's output that explains a failure, from memory or from the log. fledge
+//! searches only the output of steps that did not pass, so a passing step costs nothing, no matter
+//! how much it prints.
 
 use super::excerpt::{EXPLAINED, Excerpt};
 use super::lines::Lines;
@@ -10,24 +11,24 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How much of a log is read at once.
+/// The number of bytes read from a log at once.
 const PIECE: usize = 64 * 1024;
-/// How much of a log is looked through at either end. Of what is between only the lines are counted: to look at each would take
-/// minutes where a log is as long as it may be.
+/// The number of bytes searched at each end of a log. Of the middle, only the lines are counted,
+/// because searching a log of the maximum size would take minutes.
 const LOOKED_AT: u64 = 4 * 1024 * 1024;
 
-/// Whether the report of such a step shows what explains it.
+/// Returns true if the report of a step with this status shows an explanation.
 pub(super) fn is_explained(status: StepStatus) -> bool {
     status.is_failure() || status == StepStatus::AllowedFailure
 }
 
-/// Whether its log has more to explain it than what is kept in memory.
+/// Returns true if the log can explain more than the output kept in memory.
 pub(super) fn is_worth_its_log(status: StepStatus, ended: &Ended) -> bool {
     let Captured { head, tail, total } = &ended.output;
     is_explained(status) && ended.is_logged && *total > (head.len() + tail.len()) as u64
 }
 
-/// The part that explains a failure of what is kept in memory.
+/// Returns the explanation from the output kept in memory.
 pub(super) fn from_ends(Captured { head, tail, .. }: &Captured) -> String {
     let mut reading = Reading::new();
     reading.take(head);
@@ -35,8 +36,9 @@ pub(super) fn from_ends(Captured { head, tail, .. }: &Captured) -> String {
     reading.finish()
 }
 
-/// The part of its log that explains why a step did not pass, with the step's number. What was left out of the log is missing here,
-/// too. `None` when the log cannot be read to its end, or when it is to stop before.
+/// Returns the step's number, and the part of its log that explains why it did not pass. Output
+/// omitted from the log is missing here too. `None` when the log cannot be read to its end, or when
+/// `stop` is cancelled.
 pub(super) async fn from_log(number: usize, log: PathBuf, stop: &CancellationToken) -> (usize, Option<String>) {
     let stop = stop.clone();
     let read = tokio::task::spawn_blocking(move || Reading::new().log(&log, LOOKED_AT, &stop));
@@ -71,7 +73,7 @@ impl Reading {
         self.lines.rest().iter().for_each(|line| self.excerpt.line(line));
     }
 
-    /// Reads a log, of which so many bytes at either end are looked at.
+    /// Reads a log and searches `most` bytes at each end.
     fn log(mut self, path: &Path, most: u64, stop: &CancellationToken) -> io::Result<Option<String>> {
         let mut log = File::open(path)?;
         let end = log.metadata()?.len().saturating_sub(most);

@@ -1,6 +1,7 @@
-//! The test reports that Maven and Gradle write without being asked. They name the tests of a step
-//! whose lane names no report. Such a report counts only if the step wrote it, but Gradle leaves
-//! the reports of tests that are up to date, and removes those of tests that are gone.
+//! The test reports that Maven and Gradle write by default. They name the tests of a step whose
+//! lane names no report. A report counts only if the step wrote it. Gradle's reports always count,
+//! because Gradle keeps the reports of tests that are up to date and removes those of deleted
+//! tests.
 
 use super::junit::JunitReport;
 use super::test_report::{ReportRoot, read_junit};
@@ -14,34 +15,35 @@ use std::path::{Path, PathBuf};
 /// The programs whose builds write reports.
 const BUILDERS: [&str; 5] = ["gradle", "gradlew", "mvn", "mvnd", "mvnw"];
 /// The folder of a module's build output, the folder with reports in it, and whether each kind of
-/// test has a folder of its own in there.
+/// test has its own folder below that.
 const PLACES: [(&str, &str, bool); 3] =
     [("target", "surefire-reports", false), ("target", "failsafe-reports", false), ("build", GRADLE, true)];
 /// The folder with Gradle's reports.
 const GRADLE: &str = "test-results";
-/// Folders without modules.
+/// Folders that contain no modules.
 const LEFT_OUT: [&str; 2] = ["node_modules", "src"];
-/// How deep modules may lie.
+/// The maximum depth of modules.
 const DEEPEST: usize = 8;
-/// The most folders that are looked into, and reports that are read.
+/// The maximum number of folders to search, and of reports to read.
 const MOST: usize = 20_000;
-/// The most tests that are taken from reports.
+/// The maximum number of tests in all reports.
 const MOST_TESTS: usize = 100_000;
 
-/// A report as it was at a time: its number on the disk, its size and its times.
+/// The state of a report: inode, size and times.
 type Stamp = (u64, u64, i64, i64);
 
-/// The reports that were there before a step.
+/// The reports that existed before a step.
 #[derive(Debug)]
 pub(super) struct Found {
     root: ReportRoot,
-    /// The step's folder, below the root.
+    /// The step's folder, relative to the root.
     dir: PathBuf,
     before: BTreeMap<PathBuf, Stamp>,
 }
 
 impl Found {
-    /// Looks for reports before a step; `None` for a step that writes none.
+    /// Looks for reports before a step. `None` for a step that runs no builder or names its own
+    /// report.
     pub(super) async fn look(room: &Room, root: &ReportRoot, step: &Step) -> Option<Self> {
         let is_builder = |word: &str| BUILDERS.contains(&word.rsplit('/').next().unwrap_or(word));
         let runs_builder = step.run.split([' ', '\t', '\n', ';', '&', '|', '(', ')', '"', '\'']).any(is_builder);
@@ -56,7 +58,7 @@ impl Found {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// The tests of the reports that the step wrote; `None` where it wrote none.
+    /// Reads the tests from the step's reports. `None` if there are no tests, or too many.
     pub(super) async fn read(self) -> Option<JunitReport> {
         tokio::task::spawn_blocking(move || self.read_now()).await.ok()?
     }
@@ -82,7 +84,8 @@ impl Found {
     }
 }
 
-/// All reports below a folder, by their paths below the root. No link is followed.
+/// Finds all reports below a folder, by their paths relative to the root. Symbolic links are not
+/// followed.
 fn reports(root: &Path, dir: &Path) -> BTreeMap<PathBuf, Stamp> {
     let (mut found, mut looked) = (BTreeMap::new(), 0);
     let mut folders = vec![(dir.to_owned(), 0)];
@@ -112,7 +115,7 @@ fn is_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// The names of the entries of a folder that are wanted.
+/// Returns the names of the wanted entries of a folder.
 fn names(root: &Path, folder: &Path, is_wanted: impl Fn(&DirEntry) -> bool) -> Vec<String> {
     let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
     entries.filter(is_wanted).filter_map(|entry| entry.file_name().into_string().ok()).collect()

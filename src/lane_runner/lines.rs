@@ -1,23 +1,23 @@
-//! Cuts a stream of output into lines for people: clean text, whole lines where they are of a readable length.
+//! Lines cut from a stream of output: clean text, and whole lines unless they are too long to read.
 
 use crate::process::clean;
 
-/// The longest line that is handed on in one piece, in bytes.
+/// The maximum size of a line, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// A line that has begun, and the newest whole one if only that is asked for.
+/// An incomplete line, and the newest complete line if only the newest one is wanted.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
     newest: Option<Vec<u8>>,
-    /// Whether the begun line has grown since it was given.
+    /// True if the incomplete line has grown since it was returned.
     has_grown: bool,
-    /// Whether what comes next is written over the begun line.
+    /// True if the next output overwrites the incomplete line.
     is_returned: bool,
 }
 
 impl Lines {
-    /// Takes a piece of output in, and gives the lines that are complete with it.
+    /// Adds a piece of output and returns the lines that it completes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -30,7 +30,8 @@ impl Lines {
         lines
     }
 
-    /// Takes a piece of output in, of whose lines only the last whole one and the begun one count.
+    /// Adds a piece of output. Only its last complete line and the incomplete line after it are
+    /// kept.
     pub(super) fn push_newest(&mut self, bytes: &[u8]) {
         let Some(end) = memchr::memrchr(b'\n', bytes) else { return self.write_over(bytes) };
         let whole = match memchr::memrchr(b'\n', &bytes[..end]) {
@@ -48,19 +49,21 @@ impl Lines {
         self.write_over(&bytes[end + 1..]);
     }
 
-    /// Gives the begun line if there is something to be seen in it, else the newest whole one; each state once.
+    /// Returns the incomplete line if it has visible text, otherwise the newest complete line. Each
+    /// state is returned once.
     pub(super) fn newest(&mut self) -> Option<String> {
         let whole = self.newest.take();
         let begun = std::mem::take(&mut self.has_grown).then(|| clean(&self.begun));
         begun.filter(|line| !line.trim().is_empty()).or_else(|| whole.map(|line| clean(&line)))
     }
 
-    /// Gives the line that was begun and never ended.
+    /// Returns the incomplete line at the end of the output.
     pub(super) fn rest(&mut self) -> Option<String> {
         if self.begun.is_empty() { None } else { self.take() }
     }
 
-    /// The begun line goes on. Of what a carriage return writes over nothing is kept: a bar may be drawn for hours.
+    /// Extends the incomplete line. Text overwritten after a carriage return is dropped, because a
+    /// program may draw a progress bar for hours.
     fn write_over(&mut self, piece: &[u8]) {
         let Some(last) = piece.iter().rposition(|byte| *byte != b'\r') else {
             self.is_returned |= !piece.is_empty();
@@ -74,7 +77,7 @@ impl Lines {
         (self.has_grown, self.is_returned) = (true, last + 1 < piece.len());
     }
 
-    /// A line that is far too long is told up to there, and its rest is in the log.
+    /// Extends the incomplete line up to the maximum size. The rest of the line is only in the log.
     fn begin(&mut self, piece: &[u8]) {
         let room = LONGEST.saturating_sub(self.begun.len());
         self.begun.extend_from_slice(&piece[..piece.len().min(room)]);

@@ -1,23 +1,25 @@
-//! What a listener is told of a step's output while it runs: every line, or now and then the newest.
+//! Delivery of a step's output to a listener while the step runs: every line, or the newest line at
+//! intervals.
 
 use super::lines::Lines;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How much of a step's output a listener wants.
+/// The part of a step's output that a listener receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
-    /// Every line, in order. A flood costs the listener's time for each.
+    /// Every line, in order. Each line costs the listener time.
     Lines,
-    /// The newest line, whole or only begun, at most ten times a second: for a screen. A flood costs next to nothing.
+    /// The newest line, complete or not, at most ten times a second, for a screen. Even very much
+    /// output costs almost nothing.
     LastLine,
 }
 
 /// The pause between two lines of [`Listen::LastLine`].
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Hands the lines of one step on.
+/// Passes the lines of one step to a listener.
 pub(super) struct Teller<'a> {
     listen: Listen,
     tell: &'a (dyn Fn(String) + Send + Sync),
@@ -30,7 +32,7 @@ impl<'a> Teller<'a> {
         Self { listen, tell, lines: Mutex::default(), news: Notify::new() }
     }
 
-    /// Takes a piece of output.
+    /// Adds a piece of output.
     pub(super) fn take(&self, bytes: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         match self.listen {
@@ -47,7 +49,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells the newest line whenever there is one and the last one is old enough. Never ends.
+    /// Passes on the newest line when there is one, with a pause between two lines. Never returns.
     pub(super) async fn run(&self) -> std::convert::Infallible {
         loop {
             self.news.notified().await;
@@ -56,7 +58,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells what was not told, at the end of the output.
+    /// Passes on the remaining line at the end of the output.
     pub(super) fn finish(self) {
         let mut lines = self.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
         let last = match self.listen {

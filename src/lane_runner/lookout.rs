@@ -1,15 +1,15 @@
-//! Somebody who looks at a room whenever a step has ended, before anything else starts because of that.
+//! A callback that inspects the room after each step, before the next step starts.
 
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is called with the name of a step each time that a try of it has ended; the lane waits for it.
+/// A callback that runs after each try of a step, with the name of the step. The lane waits for it.
 #[derive(Clone)]
 pub struct AfterStep(Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>);
 
 impl AfterStep {
-    /// One that does this.
+    /// Creates the callback from a function.
     pub fn new(look: impl Fn(String) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }

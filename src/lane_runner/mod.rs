@@ -1,5 +1,6 @@
-//! Drives a lane's course with real processes. What is to be done is decided by [`crate::lane::Course`]; here it is done, and
-//! what came of it is told. When [`run_lane`] returns or is dropped, nothing of the lane is left running.
+//! Execution of a lane with real processes. [`crate::lane::Course`] decides the next actions; this
+//! module executes them and reports the results. When [`run_lane`] returns or is dropped, no
+//! process of the lane is left.
 
 mod excerpt;
 mod explain;
@@ -39,59 +40,64 @@ use std::time::Duration;
 use test_report::{ReportRoot, forget_junit, read_junit};
 use tokio_util::sync::CancellationToken;
 
-/// Where and how a lane runs.
+/// The directories, environment and limits with which a lane runs.
 #[derive(Debug, Clone)]
 pub struct Room {
-    /// The directory that steps start in, and that their `dir` is relative to.
+    /// The directory in which steps start. The `dir` of a step is relative to it.
     pub root: PathBuf,
-    /// The environment of every step; the lane's and the step's own variables win over it. Nothing else is inherited.
+    /// The environment of every step. Variables of the lane and of the step override it. Steps
+    /// inherit no other variables.
     pub env: Variables,
-    /// The directory for the logs, one file for each try of a step.
+    /// The directory for logs, with one file for each try of a step.
     pub log_dir: PathBuf,
-    /// How many steps may run at a time, if the lane does not say.
+    /// The maximum number of parallel steps, unless the lane sets one.
     pub jobs: usize,
-    /// Why steps are left out, by their number; see [`Lane::left_out`]. Those beyond its end run.
+    /// The reasons for leaving steps out, by step number; see [`Lane::left_out`]. Steps beyond the
+    /// end of the list run.
     pub left_out: Vec<Option<String>>,
-    /// How long steps are thought to take, by their number: the longest that may start starts first.
+    /// The expected durations of steps, by step number. Of the steps that are ready, the longest
+    /// starts first.
     pub expected: Vec<Duration>,
-    /// What is told of the output of steps while they run.
+    /// The output that the listener receives while steps run.
     pub listen: Listen,
-    /// Shut by a listener that is behind: steps are held up for a while by their full pipes then.
+    /// A gate that a slow listener closes. Full pipes then delay the steps.
     pub pace: Option<Pace>,
-    /// What stands around the steps; `None`: nothing.
+    /// The sandbox around the steps; `None` for no sandbox.
     pub behind: Option<Behind>,
-    /// What is called whenever a step has ended.
+    /// A callback that runs after each step.
     pub after_step: Option<AfterStep>,
 }
 
-/// A wall around the steps of a lane.
+/// The sandbox around the steps of a lane.
 #[derive(Debug, Clone)]
 pub struct Behind {
-    /// The wall.
+    /// The sandbox.
     pub wall: Wall,
-    /// What it lets through.
+    /// The access that the sandbox allows.
     pub holes: Holes,
-    /// Where the room's folder is found behind it.
+    /// The path of the room's folder inside the sandbox.
     pub at: PathBuf,
 }
 
 impl Room {
-    /// A room in which every step runs, none is known to take longer than another, and every line is told.
+    /// Creates a room in which every step runs, no duration is known, and the listener receives
+    /// every line.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
         let (left_out, expected) = (Vec::new(), Vec::new());
         let (listen, env) = (Listen::Lines, env.into());
         Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
     }
 
-    /// The text of an error, with the room's folder as its steps find it.
+    /// Formats an error, with the room's folder as its steps see it.
     fn as_seen(&self, error: &dyn std::error::Error) -> String {
         let text = error.to_string();
         let own = self.root.to_string_lossy();
         self.behind.as_ref().map_or_else(|| text.clone(), |it| text.replace(&*own, &it.at.to_string_lossy()))
     }
 
-    /// Tells package managers that there is no network, where there is none: they use what they have in place of an error. A variable that
-    /// is set already stays.
+    /// Sets variables that tell package managers to work offline, if the sandbox has no network.
+    /// The package managers then use their caches instead of failing. Variables that are set
+    /// already keep their values.
     pub fn stay_offline(&mut self) {
         let is_cut_off = |behind: &Behind| behind.wall.kind() != WallKind::Off && !behind.holes.network;
         if self.behind.as_ref().is_some_and(is_cut_off) {
@@ -102,10 +108,10 @@ impl Room {
     }
 }
 
-/// Variables that tell package managers not to ask the network.
+/// Variables that tell package managers not to use the network.
 const OFFLINE: [(&str, &str); 9] = [
     ("CARGO_NET_OFFLINE", "true"),
-    // rustup uses what is installed where `rust-toolchain.toml` names more components.
+    // rustup uses the installed components if `rust-toolchain.toml` names more.
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("GOPROXY", "off"),
     ("MAVEN_ARGS", "-o"),
@@ -116,31 +122,34 @@ const OFFLINE: [(&str, &str); 9] = [
     ("npm_config_offline", "true"),
 ];
 
-/// A lane that is over.
+/// The result of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaneOutcome {
-    /// What it said.
+    /// The ruling of the lane.
     pub ruling: LaneRuling,
-    /// All steps in the order of the lane, with those that were not started.
+    /// All steps in the order of the lane, including those that were not started.
     pub steps: Vec<StepReport>,
-    /// When each of them ran, in the same order; `None` for those that did not.
+    /// The time span of each step, in the same order; `None` for steps that did not run.
     pub spans: Vec<Option<Span>>,
-    /// The test report that each of them wrote, in the same order, where it names one that can be read.
+    /// The test report that each step wrote, in the same order. `None` if the lane names no report,
+    /// or the report cannot be read.
     #[serde(skip)]
     pub test_reports: Vec<Option<JunitReport>>,
-    /// The tests of the reports that Maven and Gradle wrote in each of them without being asked, in the same order, where it names none.
+    /// The tests from the reports that Maven and Gradle write by default, in the same order. Only
+    /// for steps without a named report.
     #[serde(skip)]
     pub found_reports: Vec<Option<JunitReport>>,
-    /// From the first order to the end of the last step.
+    /// The time from the first order to the end of the last step.
     pub duration: Duration,
 }
 
-/// When a step ran, from its first start to its last end, counted from the start of its lane.
+/// The time span of a step, from its first start to its last end, relative to the start of its
+/// lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// The start.
     pub begin: Duration,
-    /// The end; that of the last try when there were more.
+    /// The end of the last try.
     pub end: Duration,
 }
 
@@ -206,7 +215,8 @@ pub async fn run_lane(
                 let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
                     (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
-                    // Only now, and while others go on: what is to be stopped because of it does not wait for a long log.
+                    // The log is read after the other orders and in parallel: stopping other steps
+                    // must not wait for a long log.
                     (Next::Over, Some(log)) => explaining.push(explain::from_log(number, log, stop)),
                     (Next::Over, None) => on_event(StepProgress::Ended(reports[number].clone())),
                 }
@@ -223,26 +233,26 @@ pub async fn run_lane(
     LaneOutcome { ruling, steps: reports, spans, test_reports, found_reports, duration }
 }
 
-/// Waits before another try of a step; gives its number.
+/// Waits before another try of a step; returns the step's number.
 async fn rest(number: usize, pause: Duration) -> usize {
     tokio::time::sleep(pause).await;
     number
 }
 
-/// One try of a step, over.
+/// A finished try of a step.
 struct Tried {
     tries: u32,
     ended: Ended,
     log: PathBuf,
-    /// Its own test report, where the step names one, or why there is none.
+    /// The test report that the step names, or the reason why it is missing.
     tests: Option<Result<JunitReport, String>>,
-    /// The tests of the reports that its builds wrote, where it names none.
+    /// The tests from reports of builds, if the step names no report.
     found: Option<JunitReport>,
-    /// What it comes to, and why, where it or something in it could not be started.
+    /// The status and the reason, if the step or a program in it could not start.
     unrun: Option<(StepStatus, String)>,
 }
 
-/// Tries a step; gives its number.
+/// Runs one try of a step; returns the step's number.
 async fn run_step(
     lane: &Lane,
     number: usize,
@@ -291,7 +301,7 @@ async fn run_step(
     (number, Tried { tries, ended, log, tests, found, unrun })
 }
 
-/// Runs a program behind the room's wall, where there is one.
+/// Runs a program, inside the sandbox of the room if there is one.
 async fn run_behind(
     room: &Room,
     invocation: Invocation,
@@ -320,7 +330,7 @@ fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
     }
 }
 
-/// A name as part of a file's name.
+/// Turns a name into a part of a file name.
 fn file_name(name: &str) -> String {
     let plain = |char: char| if char.is_ascii_alphanumeric() || "-_".contains(char) { char } else { '-' };
     name.chars().take(40).map(plain).collect()

@@ -1,19 +1,22 @@
-//! Where a step's folder and files are, and whether links lead there out of the project.
+//! Paths of a step's folder and files, with a check that symbolic links do not lead out of the
+//! project.
 
 use super::{JunitReport, Room};
 use crate::lane::Step;
 use crate::workspace::jail::{Jail, JailError, Last};
 use std::path::{Component, Path, PathBuf};
 
-/// Whether links lead this path below the project's root out of it. What does not exist yet is where the folder that it will be in is.
+/// Returns true if symbolic links lead this path out of the project. A path that does not exist yet
+/// is judged by its parent folder.
 pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
     let path = path.as_ref().to_string_lossy();
     let place = Jail::open(&room.root).and_then(|jail| jail.find(&jail.path(&path)?, Last::Follow).map(drop));
     matches!(place, Err(JailError::Outside { .. } | JailError::TooManyLinks { .. }))
 }
 
-/// Why a step cannot run in its folder: links lead it out of the project; or it is not there, and whoever starts a step behind a wall sees
-/// other folders.
+/// Returns the reason why a step cannot run in its folder. Either symbolic links lead the folder
+/// out of the project, or the folder does not exist. The second check is only for steps in a
+/// sandbox, where the starting process sees other folders.
 pub(super) fn unfit(room: &Room, step: &Step) -> Option<String> {
     let dir = step.dir.as_deref()?;
     let place = room.root.join(dir);
@@ -26,13 +29,14 @@ pub(super) fn unfit(room: &Room, step: &Step) -> Option<String> {
     Some(format!("the directory `{}` {why}", seen.display()))
 }
 
-/// The step's own test report, as a path below the project's root.
+/// Returns the path of the step's test report, relative to the project's root.
 pub(super) fn of_report(step: &Step, junit: &str) -> String {
     let path = step.dir.as_ref().map_or_else(|| junit.to_owned(), |dir| format!("{dir}/{junit}"));
     Path::new(&path).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }
 
-/// The report with the files of its tests as they stand below the project's root: the step names them as they stand below its own folder.
+/// Makes the file paths in a report relative to the project's root. In the report of a step, they
+/// are relative to the step's folder.
 pub(super) fn in_root(step: &Step, mut report: JunitReport) -> JunitReport {
     let dir = Path::new(step.dir.as_deref().unwrap_or("."));
     for case in &mut report.cases {
@@ -41,7 +45,7 @@ pub(super) fn in_root(step: &Step, mut report: JunitReport) -> JunitReport {
     report
 }
 
-/// A file that is named in this folder, without `.` and `..` where names alone say what they come to.
+/// Joins a file to a folder, and resolves `.` and `..` where the names alone allow it.
 fn below(dir: &Path, file: &str) -> String {
     let mut path = PathBuf::new();
     for part in dir.join(file).components() {

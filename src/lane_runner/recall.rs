@@ -1,4 +1,4 @@
-//! What earlier runs of a lane say of how long its steps take.
+//! Durations of steps in earlier runs of a lane.
 
 use super::LaneOutcome;
 use crate::lane::Lane;
@@ -7,8 +7,8 @@ use crate::verdict::StepStatus;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the steps of a lane took before, for [`super::Room::expected`]; `project` is the folder of what is kept of the project. What
-/// cannot be read is not known.
+/// Returns the earlier durations of a lane's steps, for [`super::Room::expected`]. `project` is the
+/// folder with fledge's data about the project. Unreadable durations count as unknown.
 pub fn recall(lane: &Lane, project: &Path) -> Vec<Duration> {
     if !has_choice(lane) {
         return Vec::new();
@@ -20,7 +20,8 @@ pub fn recall(lane: &Lane, project: &Path) -> Vec<Duration> {
     lane.steps.iter().map(|step| known.of(&step.name, &step.run)).collect()
 }
 
-/// Remembers how long the steps took that passed at their first try, for the next time. What cannot be written is forgotten.
+/// Records the durations of steps that passed at their first try. A write error only loses the
+/// durations.
 pub fn remember(lane: &Lane, outcome: &LaneOutcome, project: &Path) {
     let passed = outcome.steps.iter().filter(|step| step.status == StepStatus::Passed);
     let took = passed.map(|step| (&*step.lane, &*step.step, &*step.command, Duration::from_millis(step.duration_ms)));
@@ -31,7 +32,7 @@ pub fn remember(lane: &Lane, outcome: &LaneOutcome, project: &Path) {
     }
 }
 
-/// Whether two steps may be ready at a time: only then it matters how long they take.
+/// Returns true if two steps can be ready at the same time. Durations matter only then.
 fn has_choice(lane: &Lane) -> bool {
     let waits = |(number, earlier): (usize, &crate::lane::Step)| {
         number == 0 || earlier.after.binary_search(&(number - 1)).is_ok()

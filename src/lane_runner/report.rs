@@ -1,4 +1,4 @@
-//! What came of a step, in the words of a verdict. Pure.
+//! The report of a step for a verdict. Pure.
 
 use super::{Tried, explain};
 use crate::duration::{milliseconds, show_duration};
@@ -6,10 +6,10 @@ use crate::lane::{Lane, Step};
 use crate::process::End;
 use crate::verdict::{StepReport, StepStatus, TestCounts};
 
-/// Bytes of an excerpt where nothing has to be explained.
+/// The maximum size of an excerpt that explains no failure, in bytes.
 const BRIEF: usize = 1024;
 
-/// The report of a step that was not started.
+/// Builds the report of a step that was not started.
 pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     StepReport {
         lane: lane.name.clone(),
@@ -27,14 +27,14 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     }
 }
 
-/// Says of a step that it was to be tried again and was not; gives its report.
+/// Notes that a planned further try of a step does not take place; returns its report.
 pub(super) fn given_up(report: &mut StepReport) -> StepReport {
     report.note = also(&report.note, "not tried again, since it was stopped before");
     report.clone()
 }
 
-/// The report of a step of which a try is over. `before` is its report so far, `stopped` what one is that was ended by an order to
-/// stop.
+/// Builds the report of a step after a try. `before` is its report so far. `stopped` is the status
+/// of a step that an order to stop has ended.
 pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepReport, stopped: StepStatus) -> StepReport {
     let step = &lane.steps[number];
     let Tried { tries, ended, log, tests, found, unrun } = tried;
@@ -65,7 +65,8 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
         note = also(&note, "its log could not be written to the end");
     }
     let (status, tests) = match tests {
-        // A report that is named is evidence: what it does not bear out is no pass.
+        // A report that the lane names is evidence: without its confirmation, the step does not
+        // pass.
         Some(Ok(report)) => {
             let against = if status == StepStatus::Passed { speaks_against(&report.counts) } else { None };
             if let Some(why) = &against {
@@ -77,7 +78,7 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
             note = also(&note, why);
             (if status == StepStatus::Passed { StepStatus::Failed } else { status }, None)
         }
-        // One that was only found says which tests failed; what the step comes to, its exit code says.
+        // A found report only names the failed tests. The exit code decides the status of the step.
         None => (status, found.as_ref().map(|report| Box::new(report.summary()))),
     };
     StepReport {
@@ -97,7 +98,7 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
     }
 }
 
-/// What a test report says against a pass.
+/// Returns the reason if a test report contradicts a pass.
 fn speaks_against(counts: &TestCounts) -> Option<String> {
     match counts.failures.saturating_add(counts.errors) {
         0 if counts.tests == 0 => Some("its test report has no tests in it".into()),

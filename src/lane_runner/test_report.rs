@@ -1,6 +1,9 @@
-//! The file that a step's own test report is in. It counts only if this very run of the step has written it, so an old one is
-//! removed before the step starts. What ran there may have made links of it and of its folders, by which this program would read, or
-//! remove, what the step itself could not: no link is followed out of the project, and none in the place of the report.
+//! The file with a step's test report. The report counts only if this run of the step wrote it, so
+//! fledge removes an old report before the step starts.
+//!
+//! A step may have replaced the report or its folders by symbolic links, so that fledge reads or
+//! removes files that the step cannot reach. fledge follows no link out of the project, and no link
+//! at the path of the report.
 
 use super::Room;
 use super::junit::{JunitReport, Malformed};
@@ -8,66 +11,67 @@ use crate::workspace::jail::{Jail, JailError, Kind, Last, Place};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a report that are read.
+/// The maximum size of a report, in bytes.
 const MAX_REPORT: u64 = 16 * 1024 * 1024;
 
-/// Why there is no test report.
+/// An error with the file of a test report.
 #[derive(Debug, thiserror::Error)]
 pub enum TestReportFault {
-    /// The file is not there.
+    /// The file does not exist.
     #[error("the step wrote no test report `{}`", path.display())]
     Missing {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is there, but a directory, a device or a pipe.
+    /// The path is a directory, a device or a pipe.
     #[error("the test report `{}` is no file", path.display())]
     NotAFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is there, but a link, which is not followed.
+    /// The path is a symbolic link, which fledge does not follow.
     #[error("the test report `{}` is a link, and links are not followed", path.display())]
     Link {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// Links lead to it out of the project.
+    /// Symbolic links lead the path out of the project.
     #[error("the test report `{path}` is to be in a folder that leads out of the project")]
     Outside {
-        /// The file, as the lane names it.
+        /// The path of the file, as in the lane.
         path: String,
     },
-    /// It is too large.
+    /// The file is too large.
     #[error("the test report `{}` is larger than 16 MiB", path.display())]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It cannot be read, or the old one can't be removed.
+    /// The file cannot be read, or an old one cannot be removed.
     #[error("cannot read or replace the test report `{}`", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It is no JUnit report.
+    /// The file is not a JUnit report.
     #[error("the test report `{}` is malformed: {what}", path.display())]
     Malformed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Where and why.
+        /// The place and the reason.
         what: Malformed,
     },
 }
 
-/// The folder that the paths of reports are below.
+/// The folder that contains the paths of reports.
 #[derive(Debug, Clone)]
 pub(super) struct ReportRoot {
-    /// Its name.
+    /// The name of the folder.
     pub(super) named: PathBuf,
-    /// Where this process finds what steps see there: behind layers, that is another folder.
+    /// The folder where this process finds the files that steps see. With layers, it is a different
+    /// folder.
     pub(super) seen: PathBuf,
 }
 
@@ -86,29 +90,31 @@ impl From<&Path> for ReportRoot {
     }
 }
 
-/// Removes a report that is already there, so that the next one is known to be new. `path` is below `root`.
+/// Removes an old report, so that a report found later must be new. `path` is relative to `root`.
 ///
 /// # Errors
 ///
-/// When it is there and cannot be removed.
+/// When the report exists and cannot be removed.
 pub(super) fn forget_junit(root: &ReportRoot, path: &str) -> Result<(), TestReportFault> {
     let place = at(root, path)?;
     let is_there = place.metadata().map_err(|fault| told(&root.named, path, fault))?.is_some();
     if is_there { place.delete().map_err(|fault| told(&root.named, path, fault)) } else { Ok(()) }
 }
 
-/// Reads the report that a step has written at `path` below `root`: at most 16 MiB, waiting for nothing.
+/// Reads the report that a step wrote at `path`, relative to `root`: at most 16 MiB, without
+/// waiting for a writer.
 ///
 /// # Errors
 ///
-/// When it is missing, no file, too large, unreadable, or not a JUnit report; and when links lead out of `root`.
+/// When the report is missing, not a file, too large, unreadable or not a JUnit report, and when
+/// links lead out of `root`.
 pub(super) fn read_junit(root: &ReportRoot, path: &str) -> Result<JunitReport, TestReportFault> {
     let bytes = at(root, path)?.read(MAX_REPORT).map_err(|fault| told(&root.named, path, fault))?;
     JunitReport::parse(&String::from_utf8_lossy(&bytes))
         .map_err(|what| TestReportFault::Malformed { path: root.named.join(path), what })
 }
 
-/// Where it is, found name by name and held by its folder.
+/// Locates the file name by name, held by its folder.
 fn at(root: &ReportRoot, path: &str) -> Result<Place, TestReportFault> {
     let jail = Jail::open_seen(&root.named, &root.seen);
     let place = jail.and_then(|jail| jail.locate(&jail.path(path)?, Last::Keep));
@@ -136,7 +142,7 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
-    /// What is said of it, without the folder.
+    /// Returns the error message without the folder.
     fn said(root: &Path, path: &str) -> String {
         read_junit(&root.into(), path).unwrap_err().to_string().replace(&root.display().to_string(), "")
     }

@@ -1,4 +1,4 @@
-//! Lanes of real small commands.
+//! Tests of lanes with real, small commands.
 
 use super::*;
 use crate::lane::parse;
@@ -107,7 +107,7 @@ async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output
 #[tokio::test]
 async fn a_failure_ends_running_siblings_and_skips_the_rest() {
     let place = place();
-    // `slow` is running when `no` fails: each waits for the other's sign.
+    // `slow` is running when `no` fails: each waits for a file of the other.
     let text = "steps: [{parallel: [{run: 'touch here; sleep 600'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
     let outcome = run(&place, text).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, NotRun]));
@@ -137,7 +137,8 @@ async fn without_fail_fast_all_failures_are_found() {
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Failed, Failed, Passed, Failed]));
 }
 
-/// A line that no system takes: one argument may have 128 KiB (execve(2), `MAX_ARG_STRLEN`).
+/// A command line that no system accepts: one argument may have 128 KiB (execve(2),
+/// `MAX_ARG_STRLEN`).
 fn too_long() -> String {
     format!("'true {}'", "x".repeat(200_000))
 }
@@ -159,7 +160,8 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
     let cases = [
         ("no-such-program", "", Errored, "there is no program `no-such-program` in PATH (/usr/bin:/bin)"),
         ("no-such-program | cat; exit 127", "", Failed, "the shell found no program `no-such-program`"),
-        // What the project's own programs print makes nothing their innocence, nor fledge's word.
+        // Output of the project's own programs neither excuses a failure nor counts as fledge's own
+        // finding.
         ("'set -eu; echo sh: 1: set: not found; exit 127'", "", Failed, "the shell found no program `set`"),
         ("'A=1 sh -c \"echo A=1: not found; exit 127\"'", "", Failed, "the shell found no program `A=1`"),
         (
@@ -193,7 +195,7 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
         ("'true'", "dir: out/new", Failed, &format!("the directory `{}/new` leads out of the project", out.display())),
         ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
         ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
-        (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),
+        (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` exceed the limit of the system"),
         ("kill -SEGV $$", "", Failed, "ended by signal 11"),
         ("kill -KILL $$", "", Failed, "killed by signal 9, not by fledge; was memory short?"),
         (
@@ -352,7 +354,7 @@ async fn a_failure_whose_other_try_is_called_off_stays_a_failure_with_its_output
     let text = "steps: [{parallel: [{name: a, run: 'echo boom; exit 3', retries: 1, retry_delay: 10m}, {name: b, run: 'until [ -e resting ]; do sleep 0.01; done; exit 4'}]}]";
     let lane = parse("verify", "verify.yaml", text).unwrap();
     let starts = std::sync::Mutex::new(Vec::new());
-    // `b` fails once the first try of `a` is over and the second one is to come.
+    // `b` fails between the first and the second try of `a`.
     let on_event = |event: StepProgress| match event {
         StepProgress::Started { step, .. } => starts.lock().unwrap().push(step),
         StepProgress::Retried(_) => std::fs::write(place.folder.path().join("resting"), "").unwrap(),

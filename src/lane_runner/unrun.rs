@@ -1,5 +1,6 @@
-//! Tells a step that could not run from one that ran and said no. A failure is nobody's fault only where fledge sees by itself that
-//! what is missing lies outside of the project: nothing that a step prints, and nothing that is done to the project, brings that about.
+//! The distinction between steps that could not run and steps that ran and failed. fledge excuses a
+//! failure only if it sees for itself that something outside of the project is missing. Neither the
+//! output of a step nor a change to the project can cause an excuse.
 
 use super::Room;
 use super::place::leads_out;
@@ -10,7 +11,7 @@ use crate::verdict::StepStatus;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// What follows the name of a program that a shell cannot run. The longest that fits counts.
+/// The texts that follow the name of a program that a shell cannot run. The longest match counts.
 const BEHIND: [&str; 8] = [
     ": bad interpreter: No such file or directory",
     ": cannot execute: required file not found",
@@ -21,13 +22,13 @@ const BEHIND: [&str; 8] = [
     ": No such file or directory",
     ": Permission denied",
 ];
-/// The longest name of a program that is taken from what a step prints, in bytes.
+/// The maximum length of a program name taken from a step's output, in bytes.
 const LONGEST_NAME: usize = 100;
-/// What stands before it, in zsh.
+/// The texts that precede the name of the program in zsh.
 const BEFORE: [&str; 3] = [": command not found: ", ": no such file or directory: ", ": permission denied: "];
 
-/// What a step comes to that could not be started, or whose shell says that it could not start something, and why. `variables`
-/// are the step's, with its search path.
+/// Returns the status and the reason for a step that could not start, or whose shell reports that
+/// it could not start a program. `variables` are the step's variables, including its search path.
 pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &Ended) -> Option<(StepStatus, String)> {
     match &ended.end {
         End::NotStarted(why) => {
@@ -52,7 +53,8 @@ pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &End
     }
 }
 
-/// Whether what a step lacks may be its folder, or its shell is a file of the project: those who work on it can lose these.
+/// Returns true if the missing item may be the step's folder, or a shell that is a file of the
+/// project. The agent can remove these.
 fn lacks_its_own(room: &Room, step: &Step) -> bool {
     let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
     let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
@@ -61,7 +63,7 @@ fn lacks_its_own(room: &Room, step: &Step) -> bool {
         || shell.is_some_and(|shell| shell.starts_with(&room.root))
 }
 
-/// The program that a shell names in its last words.
+/// Returns the program that a shell names in its last line.
 fn named(output: &str) -> Option<&str> {
     let line = output.trim_end().lines().next_back()?;
     let name = BEHIND.iter().find_map(|words| line.strip_suffix(words)).and_then(|start| start.rsplit(": ").next());
@@ -69,12 +71,15 @@ fn named(output: &str) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Whether a text that a step has printed can be the name of a program, rather than words to whoever reads the note.
+/// Returns true if a printed text can be the name of a program. Other text could mislead readers of
+/// the note.
 fn is_name(text: &str) -> bool {
     text.len() <= LONGEST_NAME && !text.chars().any(|char| char.is_whitespace() || char.is_control())
 }
 
-/// Whether it is looked for in the search path, and no folder of that has this program, and none of them is one that the project could have taken it from.
+/// Returns true if a program is looked up in the search path and no folder there contains it. The
+/// search path must not have folders of the project, from which the project could have removed the
+/// program.
 fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
     let is_program =
         |file: &Path| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
@@ -83,7 +88,7 @@ fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
             .all(|folder| folder.is_absolute() && !folder.starts_with(&room.root) && !is_program(&folder.join(name)))
 }
 
-/// Why the shell could not run this program, as far as can be seen.
+/// Explains why the shell could not run this program, as far as fledge can see.
 fn refused(room: &Room, step: &Step, code: i32, name: &str) -> String {
     let file = room.root.join(step.dir.as_deref().unwrap_or(".")).join(name);
     let is_there = name.contains('/') && file.exists();

@@ -1,4 +1,5 @@
-//! One server of a run: started when it is needed, once more when it has ended by itself or hung, and not a third time.
+//! The connection to one server of a run. It starts the server on demand. After the server ended by
+//! itself or hung, it starts the server once more, but not a third time.
 
 use super::Answer;
 use super::catalog::Catalog;
@@ -11,17 +12,18 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How often a server may end by itself, or hang, before it is left alone.
+/// The number of times that a server may end by itself, hang, or fail to start before it is given
+/// up.
 const MOST_CRASHES: u32 = 2;
-/// What a call that was stopped waits for its server to be told so.
+/// The time that a stopped call waits, so that its cancellation reaches the server.
 const TELLING: Duration = Duration::from_millis(20);
 
 const STOPPED: &str = "stopped: the run was cancelled";
 
-/// Where a server works, and what the wall around it needs there.
+/// The place where servers work, and the folders that their sandbox needs there.
 pub(super) type Behind<'p> = (&'p Place, &'p Placeholders);
 
-/// A server, and the session with it.
+/// A server and its session.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) server: Server,
@@ -31,7 +33,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 struct State {
     session: Option<Arc<Session>>,
-    /// How often it has ended by itself, hung, or did not start.
+    /// The number of times that the server ended by itself, hung, or did not start.
     crashes: u32,
 }
 
@@ -40,10 +42,10 @@ impl Connection {
         Self { server, state: Mutex::default() }
     }
 
-    /// The tools of the server.
+    /// Returns the tools of the server.
     ///
     /// # Errors
-    /// Why it did not start.
+    /// A message that says why the server did not start.
     pub(super) async fn catalog(&self, place: Behind<'_>, stop: &CancellationToken) -> Result<Catalog, String> {
         tokio::select! {
             biased;
@@ -52,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool; `None` when the server has none of that name.
+    /// Calls a tool. `None` if the server has no tool with this name.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -70,7 +72,7 @@ impl Connection {
             Err(why) => return Some(Answer::Failed(why)),
         };
         let own = session.catalog.own_name(tool)?;
-        // A call that is dropped is cancelled with the server, too.
+        // Dropping a call also cancels it in the server.
         let answer = tokio::select! {
             biased;
             () = stop.cancelled() => None,
@@ -82,7 +84,7 @@ impl Connection {
             Some(Ok(Ok((text, is_error)))) => said(text, is_error),
             Some(Ok(Err(Fault::Refused(text)))) => said(text, true),
             Some(Ok(Err(Fault::Lost))) => Answer::Failed(format!(
-                "the MCP server `{name}` ended in the middle of this call; it may have done all, some or nothing of its work{}",
+                "the MCP server `{name}` ended during this call; the call may have done all, some or none of its work{}",
                 session.last_words()
             )),
             Some(Err(_)) => {
@@ -93,10 +95,10 @@ impl Connection {
                     answers = session.answers() => !answers,
                 };
                 let end = match hangs {
-                    false => "it was told to stop",
+                    false => "fledge told it to stop",
                     true => {
                         self.give_up(&session).await;
-                        "it answers nothing any more, and was ended with all that it had started"
+                        "it no longer responds, so fledge ended it and all that it had started"
                     }
                 };
                 Answer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; {end}"))
@@ -115,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// Ends a session that is of no use, unless somebody has begun another one.
+    /// Ends a session that is no longer usable. Keeps a newer session of another call.
     async fn give_up(&self, session: &Arc<Session>) {
         let mut state = self.state.lock().await;
         if state.session.as_ref().is_some_and(|own| Arc::ptr_eq(own, session)) {
@@ -132,7 +134,7 @@ impl Connection {
             return Ok(session.clone());
         }
         let Self { server: Server { name, reach, .. }, .. } = self;
-        // One that is reached elsewhere may come back.
+        // A server at an address may come back, so its failures do not count.
         let counts = u32::from(matches!(reach, Reach::Program { .. }));
         if let Some(old) = state.session.take() {
             state.crashes += counts;
@@ -140,7 +142,7 @@ impl Connection {
         }
         if state.crashes >= MOST_CRASHES {
             return Err(format!(
-                "the MCP server `{name}` has ended or hung twice: it is not there for the rest of this run"
+                "the MCP server `{name}` has ended or hung twice: fledge does not start it again in this run"
             ));
         }
         match Session::start(&self.server, place).await {

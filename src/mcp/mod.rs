@@ -1,5 +1,6 @@
-//! Tools of other programs, by the Model Context Protocol. A server is started, or reached, when it is needed; what it says is bounded, cleaned
-//! and never trusted. Nothing of it outlives [`Servers::close`].
+//! Tools of other programs, by the Model Context Protocol. A server is started or reached on
+//! demand. Its messages are limited in size, cleaned and never trusted. None of its processes
+//! outlives [`Servers::close`].
 
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only sessions use all of it"))]
 mod catalog;
@@ -31,42 +32,43 @@ pub struct Servers {
     placeholders: Mutex<Option<Arc<Placeholders>>>,
 }
 
-/// What servers have to offer.
+/// The tools that servers offer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// Their tools, under the names by which they are called.
+    /// The tools, under the names by which a model calls them.
     pub tools: Vec<ToolSpec>,
-    /// What is missing, a sentence each.
+    /// The parts that are missing from the offer, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What came of a call.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The server said this.
+    /// The server answered.
     Said {
         /// The server.
         server: String,
-        /// Its words, as they are.
+        /// The text of the answer, unchanged.
         text: String,
-        /// Whether it calls that a failure.
+        /// Whether the server reports an error.
         is_error: bool,
     },
-    /// It said nothing, for this reason.
+    /// There is no answer, for this reason.
     Failed(String),
 }
 
 impl Servers {
-    /// These servers, none of which is started yet.
+    /// Creates the set without starting any server.
     pub fn new(servers: Vec<Server>, place: Place) -> Self {
         let connections = servers.into_iter().map(Connection::new).collect();
         Self { connections, place, placeholders: Mutex::default() }
     }
 
-    /// Starts all of them, at the same time, and asks for their tools. One that does not start is left out, with a warning.
+    /// Starts all servers in parallel and asks for their tools. A server that does not start is
+    /// left out with a warning.
     ///
     /// # Errors
-    /// Why one that is required did not start.
+    /// A message that says why a required server did not start.
     pub async fn offer(&self, stop: &CancellationToken) -> Result<Offer, String> {
         let placeholders = self.foresee();
         let started =
@@ -76,7 +78,7 @@ impl Servers {
         for (connection, catalog) in self.connections.iter().zip(started) {
             match catalog {
                 Err(why) if connection.server.required => return Err(why),
-                Err(why) => warnings.push(format!("{why}; the run goes on without its tools")),
+                Err(why) => warnings.push(format!("{why}; the run continues without its tools")),
                 Ok(catalog) => {
                     let name = &connection.server.name;
                     warnings.extend(catalog.warnings.iter().map(|warning| format!("MCP server `{name}`: {warning}")));
@@ -96,22 +98,24 @@ impl Servers {
         Ok(Offer { tools, warnings })
     }
 
-    /// Whether a tool of that name could be one of theirs.
+    /// Returns whether a tool with this name could belong to one of the servers.
     pub fn may_have(&self, tool: &str) -> bool {
         self.connections.iter().any(|connection| tool.starts_with(&prefix(&connection.server.name)))
     }
 
-    /// The lowest tier that a tool of that name is for, if it could be one of theirs.
+    /// Returns the lowest tier for a tool with this name, if the tool could belong to one of the
+    /// servers.
     pub fn tier_of(&self, tool: &str) -> Option<Tier> {
         let servers = self.connections.iter().map(|connection| &connection.server);
         servers.filter(|server| tool.starts_with(&prefix(&server.name))).map(|server| server.tier).max()
     }
 
-    /// Calls a tool, which `stop` brings to its end at once. Never fails: what goes wrong is in the answer.
+    /// Calls a tool. Cancelling `stop` ends the call at once. Never fails: the answer carries any
+    /// error.
     pub async fn call(&self, tool: &str, input: Value, stop: &CancellationToken) -> Answer {
         let placeholders = self.foresee();
         let Value::Object(input) = input else {
-            return Answer::Failed(format!("the arguments of {tool} are no JSON object"));
+            return Answer::Failed(format!("the arguments of {tool} are not a JSON object"));
         };
         for connection in &self.connections {
             if tool.starts_with(&prefix(&connection.server.name))
@@ -123,17 +127,19 @@ impl Servers {
         Answer::Failed(format!("no MCP server has a tool {tool} any more"))
     }
 
-    /// Ends all servers. When this returns nothing that they started is alive; the next call starts them again.
+    /// Ends all servers. On return, none of their processes is alive. The next call starts the
+    /// servers again.
     pub async fn close(&self) {
         join_all(self.connections.iter().map(Connection::close)).await;
     }
 
-    /// Takes away what the wall needed in the workspace, once nobody stands behind it any more.
+    /// Removes the folders that the sandbox needed in the workspace. Call it when no program in the
+    /// sandbox is left.
     pub fn tidy(&self) {
         drop(self.placeholders.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Holds what the wall needs in the workspace.
+    /// Creates the folders that the sandbox needs in the workspace, and keeps them.
     fn foresee(&self) -> Arc<Placeholders> {
         let mut placeholders = self.placeholders.lock().unwrap_or_else(PoisonError::into_inner);
         placeholders.get_or_insert_with(|| Arc::new(self.place.wall.placeholders(&self.place.holes))).clone()

@@ -1,12 +1,14 @@
-//! Who may be rewritten by the agent must not have what the agent has not. A server with variables of its own, with network or outside of the
-//! wall takes its program and all that it is started with from elsewhere than the workspace, and does not begin there either.
+//! Protection of privileged servers against the agent. A server is privileged if it has variables
+//! from its configuration, reaches the network, or runs outside the sandbox. The agent must not be
+//! able to rewrite such a server. So its program, and everything that starts with it, come from
+//! outside the workspace, and it does not start in the workspace.
 
 use super::server::{Reach, Server};
 use crate::process::outside;
 use crate::workspace::Outlet;
 use std::path::{Path, PathBuf};
 
-/// Variables that say what code is loaded.
+/// Variables that determine which code is loaded.
 const LOADERS: [&str; 14] = [
     "BASH_ENV",
     "BUN_OPTIONS",
@@ -25,7 +27,8 @@ const LOADERS: [&str; 14] = [
 ];
 
 impl Server {
-    /// Whether it has what the agent has not: secrets that it is given, the network, or no wall.
+    /// Returns whether the server has privileges that the agent lacks: variables that may hold
+    /// secrets, the network, or no sandbox.
     pub fn has_powers(&self) -> bool {
         match &self.reach {
             Reach::Program { env, .. } => !self.is_walled || self.network || !env.is_empty(),
@@ -33,7 +36,8 @@ impl Server {
         }
     }
 
-    /// Why such a server must not be started: what of its command the agent could have written, which works in this folder.
+    /// Returns why a privileged server must not be started: the part of its command that the agent
+    /// could have written. `workspace` is the folder in which the agent works.
     pub fn trespass(&self, workspace: &Path, search_path: &str) -> Option<String> {
         let Reach::Program { command, env } = &self.reach else { return None };
         if !self.has_powers() {
@@ -50,22 +54,23 @@ impl Server {
         let mut words = command.iter().chain(loaded);
         let part = found.or_else(|| words.find_map(|word| part_below(word, &workspace)))?;
         Some(format!(
-            "{}, and the agent can write `{part}`: keep it outside of the workspace, and name it by its whole path",
+            "{}, and the agent can write `{part}`: keep it outside the workspace, and use its absolute path",
             self.power()
         ))
     }
 
-    /// What it has that the agent has not.
+    /// Describes the privilege of the server.
     fn power(&self) -> &'static str {
         match (self.is_walled, self.network) {
-            (false, _) => "it stands outside the sandbox",
+            (false, _) => "it runs outside the sandbox",
             (true, true) => "it reaches the network",
             (true, false) => "it is given variables (`env`)",
         }
     }
 }
 
-/// The part of a word of a command that leads into the workspace: the word itself, or a path in it.
+/// Finds the part of a word in a command that leads into the workspace: the word itself, or a path
+/// in it.
 fn part_below(word: &str, workspace: &Path) -> Option<String> {
     let ends = |letter: char| letter.is_whitespace() || "=:;,'\"`(){}<>|&@".contains(letter);
     let parts = [word].into_iter().chain(word.split(ends)).filter(|part| !part.is_empty());
@@ -73,19 +78,20 @@ fn part_below(word: &str, workspace: &Path) -> Option<String> {
         let path = Path::new(part);
         match path.is_absolute() {
             true => is_below(path, workspace),
-            // It begins elsewhere, but whoever wrote this meant what is there, or will be.
+            // The server starts elsewhere, but the author of this path meant a file in the
+            // workspace, even if it does not exist yet.
             false => part.contains('/') && is_program(part) || workspace.join(path).is_file(),
         }
     };
     parts.into_iter().find(leads).map(str::to_owned)
 }
 
-/// Whether a relative path is meant as one from where the server begins, and not the name of a package.
+/// Returns whether a relative path starts at the current folder and is not the name of a package.
 fn is_program(part: &str) -> bool {
     part.starts_with("./") || part.starts_with("../")
 }
 
-/// Whether a path leads into a folder, or through a link in it.
+/// Returns whether a path leads into a folder, or through a link in the folder.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let plain: PathBuf = path.components().collect();
     plain.starts_with(folder) || Outlet::find(path, folder).map_or(true, |found| found.path().starts_with(folder))
@@ -142,7 +148,7 @@ mod tests {
             for (powerful, why) in [
                 (server(command, &[("TOKEN", "x")]), "it is given variables (`env`), and the agent can write"),
                 (open, "it reaches the network, and the agent can write"),
-                (free, "it stands outside the sandbox, and the agent can write"),
+                (free, "it runs outside the sandbox, and the agent can write"),
             ] {
                 let said = powerful.trespass(&work, &path);
                 assert_eq!(said.is_some(), *is_refused, "{command:?}: {said:?}");

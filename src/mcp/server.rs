@@ -1,4 +1,4 @@
-//! Which servers there are, and where they work: plain data, as the configuration says it.
+//! The configuration of servers and the place where they work, as plain data.
 
 use super::catalog::prefix;
 use crate::limits::MCP_TIMEOUT;
@@ -9,69 +9,72 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a server has of the environment of tools, beside what it is given; `*` stands for the rest of a name.
+/// The variables that a server inherits from the environment of tools. `*` matches the rest of a
+/// name.
 const SHORT_LIST: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"];
 
 /// A server of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Its name, which is part of its tools' names.
+    /// The name of the server, which is part of the names of its tools.
     pub name: String,
-    /// How it is reached.
+    /// The way to reach the server.
     pub reach: Reach,
-    /// A variable that its environment or its headers name and that is not set: it is not started without.
+    /// A variable that the environment or the headers refer to and that is not set. The server is
+    /// not started without it.
     pub lacks: Option<String>,
-    /// The longest that one call may take.
+    /// The time limit of one call.
     pub timeout: Duration,
-    /// The lowest tier whose tasks may have its tools.
+    /// The lowest tier of tasks that may use the tools of this server.
     pub tier: Tier,
-    /// Whether it stands behind the wall of the run. Only the user's own configuration may say no.
+    /// Whether the server runs in the sandbox of the run. Only the user's own configuration may
+    /// turn this off.
     pub is_walled: bool,
-    /// Whether it reaches the network from behind it.
+    /// Whether the server reaches the network from the sandbox.
     pub network: bool,
-    /// Whether there is no run without it.
+    /// Whether the run fails if the server does not start.
     pub required: bool,
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// It is started, and spoken with by its standard streams.
+    /// fledge starts the server and talks to it through its standard streams.
     Program {
         /// The program and its arguments; never empty.
         command: Vec<String>,
-        /// Its environment, beside the few variables that every server has.
+        /// Variables of the server, in addition to the few that every server inherits.
         env: Vec<(String, String)>,
     },
-    /// It is there already, by streamable HTTP.
+    /// The server runs elsewhere and speaks streamable HTTP.
     Http {
-        /// Its address.
+        /// The address.
         url: String,
-        /// What every request has with it.
+        /// Headers of every request.
         headers: Vec<(String, String)>,
     },
 }
 
-/// Where the servers of a run work.
+/// The place where the servers of a run work.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The folder that they start in.
+    /// The folder in which servers start.
     pub dir: PathBuf,
-    /// The environment of tools, of which they get a few variables.
+    /// The environment of tools, of which servers inherit a few variables.
     pub env: Vec<(String, String)>,
-    /// The wall of the run.
+    /// The sandbox of the run.
     pub wall: Wall,
-    /// What it lets through; whether that includes the network says each server.
+    /// The access that the sandbox grants. Each server has its own setting for the network.
     pub holes: Holes,
 }
 
 impl Server {
-    /// A server that is a program, with every default.
+    /// Creates a server that is a program, with default settings.
     pub fn program(name: impl Into<String>, command: Vec<String>) -> Self {
         Self::new(name.into(), Reach::Program { command, env: Vec::new() })
     }
 
-    /// A server at an address, with every default.
+    /// Creates a server at an address, with default settings.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self::new(name.into(), Reach::Http { url: url.into(), headers: Vec::new() })
     }
@@ -81,18 +84,19 @@ impl Server {
         Self { name, reach, lacks, timeout: MCP_TIMEOUT, tier, is_walled, network: false, required: false }
     }
 
-    /// What the names of all its tools begin with.
+    /// Returns the prefix of the names of all its tools.
     pub fn prefix(&self) -> String {
         prefix(&self.name)
     }
 }
 
 impl Place {
-    /// A server's program as it is started here. One with powers starts elsewhere than in the folder, and nothing that lies there is
-    /// looked up for it: the agent could have written that.
+    /// Builds the invocation of a server's program. A privileged server starts in `/`, and its
+    /// search path omits folders in the workspace, because the agent could have written programs
+    /// there.
     ///
     /// # Errors
-    /// When its command names something in the folder all the same.
+    /// A message, if the command of a privileged server names a part of the workspace.
     pub(super) fn invocation(
         &self,
         server: &Server,
@@ -132,14 +136,14 @@ impl Place {
         Ok(inner)
     }
 
-    /// What the wall around a server lets through.
+    /// Returns the access that the sandbox grants to a server.
     pub(super) fn holes(&self, server: &Server) -> Holes {
         Holes { network: server.network, ..self.holes.clone() }
     }
 }
 
 impl fmt::Debug for Reach {
-    /// Without values that may be secrets.
+    /// Omits values that may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         match self {
@@ -147,7 +151,7 @@ impl fmt::Debug for Reach {
                 f.debug_struct("Program").field("command", command).field("env", &names(env)).finish()
             }
             Self::Http { url, headers } => {
-                let host = url.split('/').nth(2).unwrap_or_default(); // there may be a token behind it
+                let host = url.split('/').nth(2).unwrap_or_default(); // the rest may contain a token
                 f.debug_struct("Http").field("host", &host).field("headers", &names(headers)).finish()
             }
         }

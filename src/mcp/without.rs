@@ -1,4 +1,4 @@
-//! What stands in the place of sessions where fledge is built without the protocol.
+//! The replacement for sessions in a build of fledge without the protocol.
 
 use super::catalog::Catalog;
 use super::connection::Behind;

@@ -1,13 +1,14 @@
-//! Which moment a check-in belongs to.
+//! The due moment that a check-in belongs to.
 
 use super::Monitor;
 use jiff::{SignedDuration, Timestamp};
 
-/// How much too early somebody may come whose clock is ahead of ours.
+/// The time by which a check-in may be early, because its sender's clock is ahead.
 const EARLY: SignedDuration = SignedDuration::from_secs(30);
 
-/// The moment that a check-in meets which begins now: the last one that was due, or one that is due at once, where none has met it and
-/// its margin is not over. Never two for one, so that who comes later than usual does not meet tomorrow's moment.
+/// Returns the due moment that a check-in at `now` meets: the last one, or one that is due very
+/// soon. Returns `None` if that moment is already met or its margin is over. Two check-ins never
+/// meet the same moment, so a late check-in does not meet tomorrow's moment.
 pub fn expected(monitor: &Monitor, now: Timestamp, is_met: impl Fn(Timestamp) -> bool) -> Option<Timestamp> {
     let soon = now.checked_add(EARLY).ok()?;
     let mut due = monitor.schedule.latest(soon)?;

@@ -1,55 +1,57 @@
-//! What a look at the clock makes of a monitor: what was missed, what takes too long, and how healthy it is now.
+//! The evaluation of a monitor: missed moments, timeouts, and the current health.
 
 use super::{Health, Monitor, Standing, Status};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-/// Missed moments of one look that have a check-in each; those before them have one together.
+/// The most missed moments of one evaluation that get separate check-ins. The moments before them
+/// share one check-in.
 const NAMED: usize = 50;
 
-/// What was heard of a monitor, as far as a look needs it.
+/// The check-ins of a monitor that an evaluation needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The moments after [`Standing::weighed`] that were met, or are known to be missed.
+    /// The moments after [`Standing::weighed`] that were met or are known to be missed.
     pub known: BTreeSet<Timestamp>,
-    /// What is in progress: its number, and since when.
+    /// The check-ins in progress, each with its number and its start.
     pub open: Vec<(i64, Timestamp)>,
 }
 
-/// Moments that were missed.
+/// One or more missed moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed {
-    /// The moment; the last one where these are several.
+    /// The due moment; the last one of several.
     pub due: Timestamp,
-    /// From when on it was missed.
+    /// The time from which the moment counts as missed.
     pub at: Timestamp,
-    /// How many this stands for.
+    /// The number of missed moments.
     pub count: u64,
 }
 
-/// Something that takes too long.
+/// A check-in in progress whose work takes too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut {
-    /// Its number.
+    /// The number of the check-in.
     pub no: i64,
-    /// From when on it did.
+    /// The time at which the work exceeded its limit.
     pub at: Timestamp,
 }
 
-/// What comes of a look.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// What was missed since the look before, the oldest first.
+    /// The moments missed since the previous evaluation, oldest first.
     pub missed: Vec<Missed>,
-    /// What is over its time.
+    /// The check-ins in progress that exceeded their limit.
     pub timed_out: Vec<TimedOut>,
-    /// How it is now.
+    /// The new standing.
     pub standing: Standing,
-    /// What is expected next; in the past where it is late.
+    /// The next expected moment; in the past if it is late.
     pub next: Option<Timestamp>,
 }
 
-/// Looks at a monitor. A clock that was set back weighs moments anew that it knows already, and so adds nothing to them.
+/// Evaluates a monitor. After the clock is set back, this evaluates known moments again, which adds
+/// nothing to them.
 pub fn judge(monitor: &Monitor, standing: Standing, seen: &Seen, now: Timestamp) -> Judgement {
     let over = now.checked_sub(monitor.margin).unwrap_or(Timestamp::MIN);
     let missed = missed(monitor, standing.weighed, over, now, seen);
@@ -64,7 +66,7 @@ pub fn judge(monitor: &Monitor, standing: Standing, seen: &Seen, now: Timestamp)
     let health = if base == Health::Healthy && is_late { Health::Late } else { base };
     let mut next = waiting.or_else(|| monitor.schedule.next(now));
     if next.is_some_and(|next| seen.known.contains(&next)) {
-        next = next.and_then(|next| monitor.schedule.next(next)); // it came a little too early
+        next = next.and_then(|next| monitor.schedule.next(next)); // the check-in came a little early
     }
     Judgement { missed, timed_out, standing: Standing { base, weighed, ..standing.with(health, now) }, next }
 }

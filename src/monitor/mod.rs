@@ -1,8 +1,10 @@
-//! What is expected to happen regularly, what was heard of it, and how healthy that makes it. Pure: check-ins and a moment in, health and the
-//! check-ins that the system adds by itself out.
+//! Monitors of regular work: expectations, check-ins, and the resulting health. This module is
+//! pure: it takes check-ins and a moment, and returns the health and the check-ins that fledge
+//! adds.
 //!
-//! Each moment at which something is due is met by one check-in at most, and each that was not met within the margin is missed, once: whatever
-//! was heard twice, in the wrong order or after the clock was set is weighed by the moment that it belongs to.
+//! At most one check-in meets each due moment, and a moment that is not met within the margin is
+//! missed once. A check-in that arrives twice, in the wrong order or after a clock change counts
+//! for the moment that it belongs to.
 
 mod expected;
 mod judge;
@@ -17,23 +19,23 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How late something may be, where nothing else is said.
+/// The default margin, by which work may start late.
 pub const USUAL_MARGIN: Duration = Duration::from_secs(5 * 60);
 /// The shortest and the longest margin.
 pub const MARGINS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
-/// The longest time that a run of something may be given.
+/// The largest value of [`Monitor::max_runtime`].
 pub const LONGEST_RUN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What is expected.
+/// A monitor of regular work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Monitor {
-    /// The name that it goes by.
+    /// The monitor's name.
     pub slug: Slug,
-    /// When it is.
+    /// The schedule of the work.
     pub schedule: Schedule,
-    /// How long after it is due something may begin.
+    /// The time after a due moment within which the work must begin.
     pub margin: Duration,
-    /// How long it may then take; `None`: as long as it likes.
+    /// The longest time that the work may take; `None` means no limit.
     pub max_runtime: Option<Duration>,
 }
 
@@ -46,12 +48,12 @@ macro_rules! words {
         pub enum $name { $($(#[$one])* $variant,)* }
 
         impl $name {
-            /// Its word.
+            /// Returns the word for this value.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The one of a word.
+            /// Returns the value for a word, or `None` if the word is unknown.
             pub fn of(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
@@ -60,56 +62,57 @@ macro_rules! words {
 }
 
 words! {
-    /// What a check-in says.
+    /// The status of a check-in.
     Status {
-        /// It has begun.
+        /// The work has begun.
         InProgress "in_progress"
-        /// It has ended well.
+        /// The work has ended successfully.
         Ok "ok"
-        /// It has ended, and not well.
+        /// The work has ended with an error.
         Error "error"
-        /// It did not come.
+        /// No check-in came in time.
         Missed "missed"
-        /// It did not end in its time.
+        /// The work did not end in time.
         Timeout "timeout"
     }
 }
 
 words! {
-    /// Who says it.
+    /// The origin of a check-in.
     Source {
-        /// Whoever does the work.
+        /// The program that does the work.
         Client "client"
         /// A scheduled task of this project.
         Task "task"
-        /// Whoever waits for it.
+        /// fledge itself, for missed moments and timeouts.
         System "system"
     }
 }
 
 words! {
-    /// How it is with a monitor.
+    /// The health of a monitor.
     Health {
         /// Nothing is wrong.
         Healthy "healthy"
-        /// Half of its margin is over, and nothing was heard.
+        /// Half of the margin has passed without a check-in.
         Late "late"
-        /// It did not come.
+        /// No check-in came in time.
         Missed "missed"
-        /// It ended in an error.
+        /// The work ended with an error.
         Failing "failing"
-        /// It did not end in its time.
+        /// The work did not end in time.
         TimedOut "timed_out"
     }
 }
 
 impl Health {
-    /// What a check-in makes of it: `late` is no state of its own, but what waiting makes of `healthy`.
+    /// Returns the health after a check-in. The result is never `Late`, which only marks a healthy
+    /// monitor that waits.
     #[must_use]
     pub fn after(self, status: Status) -> Self {
         match (status, self) {
             (Status::Ok, _) | (Status::InProgress, Self::Missed | Self::Late | Self::Healthy) => Self::Healthy,
-            (Status::InProgress, Self::Failing | Self::TimedOut) => self, // until it has ended well
+            (Status::InProgress, Self::Failing | Self::TimedOut) => self, // until the work succeeds
             (Status::Error, _) => Self::Failing,
             (Status::Missed, _) => Self::Missed,
             (Status::Timeout, _) => Self::TimedOut,
@@ -117,26 +120,26 @@ impl Health {
     }
 }
 
-/// How it was with a monitor when it was last looked at.
+/// The state of a monitor at its last evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// What check-ins have made of it.
+    /// The health according to check-ins alone.
     pub base: Health,
-    /// The same, and what waiting has.
+    /// The health according to check-ins and lateness.
     pub health: Health,
-    /// Since when it is so.
+    /// The time since which `health` has this value.
     pub since: Timestamp,
-    /// Until when every moment that was due has been weighed.
+    /// The time up to which every due moment is evaluated.
     pub weighed: Timestamp,
 }
 
 impl Standing {
-    /// That of one of which nothing was heard, and nothing is expected before now.
+    /// Returns the standing of a new monitor, of which nothing is expected before now.
     pub fn new(now: Timestamp) -> Self {
         Self { base: Health::Healthy, health: Health::Healthy, since: now, weighed: now }
     }
 
-    /// With this health from now on, where it is another one.
+    /// Returns the standing with this health. `since` changes only if the health changes.
     #[must_use]
     pub fn with(self, health: Health, now: Timestamp) -> Self {
         Self { health, since: if health == self.health { self.since } else { now }, ..self }

@@ -1,26 +1,26 @@
-//! The names of monitors, which stand in addresses.
+//! Names of monitors, which are used in URLs.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest, in bytes.
+/// The longest name, in bytes.
 const LONGEST: usize = 64;
 
-/// The name of a monitor: 1 to 64 small letters, digits, `-` and `_`.
+/// The name of a monitor: 1 to 64 lower-case letters, digits, `-` and `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(String);
 
-/// A text that is no name of a monitor.
+/// A text that is not a valid name of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no name of a monitor: 1 to 64 small letters, digits, `-` and `_` are")]
+#[error("invalid monitor name `{0}`: use 1 to 64 lower-case letters, digits, `-` and `_`")]
 pub struct SlugFault(String);
 
 impl Slug {
-    /// Reads one.
+    /// Parses a name.
     ///
     /// # Errors
-    /// [`SlugFault`] for one that is empty, too long, or has other signs.
+    /// [`SlugFault`] if the name is empty, too long, or has other characters.
     pub fn parse(text: &str) -> Result<Self, SlugFault> {
         let is_slug = (1..=LONGEST).contains(&text.len())
             && text
@@ -29,10 +29,11 @@ impl Slug {
         if is_slug { Ok(Self(text.to_owned())) } else { Err(SlugFault(text.chars().take(LONGEST).collect())) }
     }
 
-    /// That of a file: its path below `tasks/` without its ending, other signs as `-`.
+    /// Derives the name from a file's path below `tasks/`: without the ending, in lower case, with
+    /// `-` for other characters.
     ///
     /// # Errors
-    /// [`SlugFault`] for one without any letter or digit, or too long.
+    /// [`SlugFault`] if the path has no letter or digit, or is too long.
     pub fn of_path(path: &str) -> Result<Self, SlugFault> {
         let stem = path.strip_suffix(".md").unwrap_or(path);
         let signs =
@@ -45,7 +46,7 @@ impl Slug {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

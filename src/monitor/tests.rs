@@ -1,4 +1,4 @@
-//! What is heard, what is not, and what a clock that jumps makes of it.
+//! Tests of met and missed moments, also with a clock that jumps.
 
 use super::*;
 use crate::schedule::Schedule;
@@ -124,7 +124,8 @@ fn names_of_monitors_fit_into_addresses() {
 }
 
 proptest! {
-    /// However often, rarely and in whatever order of times it is looked: every moment is weighed once.
+    /// Every moment is evaluated once, however often and at whichever times the monitor is
+    /// evaluated.
     #[test]
     fn every_moment_is_met_or_missed_once(
         looks in prop::collection::vec((0u64..150_000, any::<bool>()), 1..60),
@@ -149,7 +150,8 @@ proptest! {
             }
             standing = judged.standing;
         }
-        // What comes last looks late enough to have weighed all; a moment that was counted together with others is told by its number.
+        // The last evaluation is late enough to cover every moment. Moments that share a check-in
+        // are counted by its number.
         let end = latest + Duration::from_secs(2 * margin + 8000);
         let judged = judge(&monitor, standing, &Seen { known: known.clone(), open: Vec::new() }, end);
         told += judged.missed.iter().map(|one| one.count).sum::<u64>();

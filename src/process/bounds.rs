@@ -1,5 +1,6 @@
-//! What all processes of one program may use up together. The kernel bounds each of them by itself, and hardly any of root; so they are
-//! looked at while they run, and who has gone beyond is ended.
+//! Limits on what all processes of one program use together. The kernel limits each process on its
+//! own, and hardly limits root. So fledge counts the processes while they run, and ends a program
+//! that goes beyond its limits.
 
 use super::census::{self, Process};
 use super::tmpfs;
@@ -7,16 +8,17 @@ use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// How often they are looked at.
+/// The shortest pause between two counts of a program's processes.
 const LOOKING: Duration = Duration::from_millis(100);
-/// How often it is looked whether there are many more on the whole machine, which costs next to nothing.
+/// The pause between two looks at how many threads the whole machine has, which cost next to
+/// nothing.
 const GLANCING: Duration = Duration::from_millis(20);
-/// Of the time, looking takes at most one part in so many.
+/// Counting takes at most 1/`SHARE` of the time.
 const SHARE: u32 = 50;
 
 static PAGE: LazyLock<u64> = LazyLock::new(|| rustix::param::page_size() as u64);
 
-/// What all processes of a program may use up together; `None` is without a bound.
+/// Limits on what all processes of a program use together. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Processes and threads.
@@ -26,17 +28,18 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// When to look again, after a look that took so long; `None` where there is nothing to look for.
+    /// Returns the pause before the next count, after a count that took `look`. `None` if there is
+    /// no limit.
     pub(super) fn pause(self, look: Duration) -> Option<Duration> {
         (self != Self::default()).then(|| LOOKING.max(look * SHARE))
     }
 
-    /// What is looked at in between.
+    /// Returns the watch on the machine's threads between two counts.
     pub(super) fn crowd(self) -> Crowd {
         Crowd { step: self.processes.map(|most| (most / 4).max(16)), seen: census::threads_of_machine() }
     }
 
-    /// How these processes have gone beyond.
+    /// Returns the reason if these processes have gone beyond a limit.
     pub(super) fn exceeded(self, found: &[Process]) -> Option<String> {
         let alive = || found.iter().filter(|process| process.alive);
         let threads: u64 = alive().map(|process| process.threads).sum();
@@ -44,7 +47,8 @@ impl Bounds {
             return Some(format!("it had more than {most} processes and threads"));
         }
         let most = self.memory?;
-        // What several have in common counts for each here, so where it is too much it is asked about again.
+        // Here shared memory counts once for each process that shares it. If the sum is too large,
+        // each process's own share decides.
         let seen: u64 = alive().map(|process| process.pages.saturating_mul(*PAGE)).sum();
         let files = tmpfs::held_by(alive().map(|process| process.pid));
         let is_beyond = seen.saturating_add(files) > most
@@ -53,16 +57,17 @@ impl Bounds {
     }
 }
 
-/// All processes and threads of the machine: when there are many more of a sudden, somebody may be starting ever more.
+/// A watch on the number of processes and threads of the whole machine. If it rises suddenly, a
+/// program may be starting ever more of them.
 #[derive(Debug)]
 pub(super) struct Crowd {
-    /// How many more are many.
+    /// The rise that makes a count of the program's processes necessary.
     step: Option<u64>,
     seen: Option<u64>,
 }
 
 impl Crowd {
-    /// Comes when the machine has so many more that it is time to look whose they are.
+    /// Returns when the machine has so many more threads that fledge must count the program's own.
     pub(super) async fn grown(&mut self) {
         let (Some(step), Some(seen)) = (self.step, self.seen) else { return std::future::pending().await };
         loop {
@@ -75,7 +80,8 @@ impl Crowd {
     }
 }
 
-/// The bytes that a process holds, its share of what it has in common with others; nothing, where that cannot be told any more.
+/// Returns the bytes that a process holds, with its share of the memory it has in common with
+/// others. 0 if the system no longer says.
 fn own_memory(pid: i32) -> u64 {
     let shares = || {
         let text = census::read(&format!("/proc/{pid}/smaps_rollup"))?;

@@ -1,5 +1,5 @@
-//! Takes a step's output from its pipe: all of it to the log and to whoever listens, its two ends into memory. Memory is bounded,
-//! however much is written and however long its lines are.
+//! Capture of a step's output from its pipe. The log and the listener get all of it; its two ends
+//! stay in memory. Memory is bounded, however much the step writes and however long its lines are.
 
 use super::log::Log;
 use super::pace::Pace;
@@ -9,25 +9,28 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 
-/// Bytes kept of each end.
+/// Bytes to keep of each end.
 const KEPT: usize = 64 * 1024;
-/// Room for the first piece. Most outputs are small, and much room at once would cost each step more than its reading.
+/// Size of the first read buffer. Most outputs are small, and allocating a large buffer would cost
+/// each step more than reading its output.
 const FIRST: usize = 4 * 1024;
 
-/// The two ends of a step's output. They never overlap; together they are the whole when it is short enough.
+/// The two ends of a step's output. They never overlap; together they are the whole output if it is
+/// short enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The first bytes, 64 KiB at most.
+    /// The first bytes, at most 64 KiB.
     pub head: Vec<u8>,
-    /// The last bytes of what came after the head, 64 KiB at most.
+    /// The last bytes of what follows the head, at most 64 KiB.
     pub tail: Vec<u8>,
-    /// How many bytes were written in all.
+    /// The number of bytes written in all.
     pub total: u64,
 }
 
 impl Captured {
-    /// The output as valid, harmless text of at most `limit` bytes: escapes and control characters removed, rewritten lines in
-    /// their last state, and a marked cut where something is left out.
+    /// Returns the output as valid, harmless text of at most `limit` bytes. Escapes and control
+    /// characters are removed, rewritten lines appear in their last state, and a marker replaces
+    /// what is left out.
     pub fn text(&self, limit: usize) -> String {
         match self.total - (self.head.len() + self.tail.len()) as u64 {
             0 => text::shorten(&text::clean(&[self.head.as_slice(), &self.tail].concat()), limit),
@@ -53,13 +56,13 @@ impl Captured {
     }
 }
 
-/// The reading end of a running step.
+/// The reading end of a running step's output.
 pub(super) struct Output<'a> {
-    /// `None` once every writer has closed it.
+    /// `None` once every writer has closed the pipe.
     pipe: Option<Receiver>,
-    /// Whether the pipe was made to hold more.
+    /// True if the pipe was enlarged.
     is_wide: bool,
-    /// Room for one piece, little until one has filled it.
+    /// The buffer for one read. Small until one read has filled it.
     buffer: Vec<u8>,
     kept: Captured,
     log: Option<Log>,
@@ -78,7 +81,8 @@ impl<'a> Output<'a> {
         Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, pace, listener }
     }
 
-    /// Takes output in until `until` is done. What `until` waits for is looked at before each read, so a flood delays nothing.
+    /// Reads output until `until` is done. Polls `until` before each read, so a flood of output
+    /// does not delay it.
     pub(super) async fn pump<T>(&mut self, until: impl Future<Output = T>) -> T {
         tokio::pin!(until);
         loop {
@@ -90,7 +94,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Takes what is left. True when the output has ended before it was waited for longer than `limit` in all.
+    /// Reads the rest of the output. Returns false if the pipe is still open after `limit` of
+    /// waiting.
     pub(super) async fn drain(&mut self, limit: Duration) -> bool {
         let mut left = limit;
         while self.is_open() {
@@ -108,8 +113,8 @@ impl<'a> Output<'a> {
         self.pipe.is_some()
     }
 
-    /// What was kept, and whether the log has all that there is to log. The log of a program that wrote nothing is made only if it
-    /// `is_wanted` all the same.
+    /// Returns the kept output, and whether the log is complete. A program that wrote nothing gets
+    /// a log only if one `is_wanted`.
     pub(super) fn finish(mut self, is_wanted: bool) -> (Captured, bool) {
         let logged = self.log.take().map(|log| log.finish(is_wanted));
         if let Some(Err(error)) = &logged {
@@ -130,7 +135,7 @@ impl<'a> Output<'a> {
         self.take().await;
     }
 
-    /// Takes one piece. Nothing is lost when this is dropped while it waits.
+    /// Reads one piece. Loses nothing if it is dropped while it waits.
     async fn take(&mut self) {
         let Some(pipe) = self.pipe.as_mut() else { return };
         self.buffer.clear();
@@ -155,7 +160,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Has a pipe that was full hold more, so that whoever floods it and whoever empties it take turns less often.
+/// Enlarges a pipe that was full, so that its writer and its reader switch less often.
 fn widen(pipe: &Receiver) {
     #[cfg(target_os = "linux")]
     let _more_may_not_be_allowed = rustix::pipe::fcntl_setpipe_size(pipe, 4 * KEPT);

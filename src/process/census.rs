@@ -1,5 +1,6 @@
-//! Reads the kernel's list of processes, and signals exactly the process that was read, never one that got its number later.
-//! Where there is no Linux `/proc` the lists are empty, and only process groups are known.
+//! The kernel's list of processes. Signals go exactly to the process that was read, never to a
+//! later one with the same number. Without a Linux `/proc` the lists are empty, and only process
+//! groups are known.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid};
 use std::fs::{self, File};
@@ -7,37 +8,39 @@ use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::LazyLock;
 
-/// One process as it was when it was read. `pid` and `started` together name it for good.
+/// One process at the time it was read. `pid` and `started` together identify it for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: i32,
-    /// In clock ticks since boot.
+    /// The start time, in clock ticks since boot.
     pub(super) started: u64,
     pub(super) parent: i32,
-    /// Its process group.
+    /// The process group.
     pub(super) group: i32,
     pub(super) session: i32,
-    /// False for one that has ended and waits to be reaped.
+    /// False for a process that has ended and waits to be reaped.
     pub(super) alive: bool,
     pub(super) threads: u64,
-    /// Pages of memory that it holds, also those that it has in common with others.
+    /// Pages of memory that the process holds, including those it shares with others.
     pub(super) pages: u64,
 }
 
-/// Our own list of children, kept open since it is read many times a step. It is that of the first thread, which is the one that
-/// the kernel gives orphans to. `None` where the kernel is not built to keep such lists.
+/// The list of this process's children, kept open since each step reads it many times. It is the
+/// list of the first thread, to which the kernel gives orphans. `None` if the kernel is built
+/// without such lists.
 static OWN_CHILDREN: LazyLock<Option<File>> =
     LazyLock::new(|| File::open(format!("/proc/self/task/{}/children", own_pid())).ok());
 
-/// This process.
+/// Returns this process.
 pub(super) fn own() -> Option<Process> {
     look(own_pid())
 }
 
-/// The process with this number.
+/// Returns the process with this number.
 pub(super) fn look(pid: i32) -> Option<Process> {
     let stat = read(&format!("/proc/{pid}/stat"))?;
-    // The second field is the program's name in brackets, and may itself hold spaces and brackets.
+    // The second field is the program's name in parentheses. The name may itself contain spaces and
+    // parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let threads: u64 = fields.get(17)?.parse().ok()?;
     Some(Process {
@@ -46,27 +49,29 @@ pub(super) fn look(pid: i32) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
-        // A process whose first thread has ended while others run is listed as a zombie too.
+        // The kernel also lists a process as a zombie if its first thread has ended while others
+        // run.
         alive: !matches!(*fields.first()?, "Z" | "X") || threads > 1,
         threads,
         pages: fields.get(21).and_then(|pages| pages.parse().ok()).unwrap_or(0),
     })
 }
 
-/// The text of one of the kernel's small files.
+/// Returns the text of one of the kernel's small files, at most its first 4096 bytes.
 pub(super) fn read(path: &str) -> Option<String> {
     let mut bytes = [0; 4096];
     let count = File::open(path).ok()?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
 }
 
-/// How many processes and threads the whole machine has.
+/// Returns the number of processes and threads of the whole machine.
 pub(super) fn threads_of_machine() -> Option<u64> {
     let text = read("/proc/loadavg")?; // proc(5)
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The numbers of the processes that orphans of a step are among: our children where we adopt orphans, everybody elsewhere.
+/// Returns the numbers of the processes among which orphans of a step are found. These are this
+/// process's children if it adopts orphans, else all processes.
 pub(super) fn candidates() -> Vec<i32> {
     if !adopt_orphans() {
         return everyone().map(|process| process.pid).collect();
@@ -80,13 +85,13 @@ pub(super) fn candidates() -> Vec<i32> {
         text.extend_from_slice(&piece[..count]);
         at += count as u64;
         if count < piece.len() / 2 {
-            break; // a number takes much less, so this was all
+            break; // a number is much shorter, so this was the end of the list
         }
     }
     numbers(&String::from_utf8_lossy(&text)).collect()
 }
 
-/// The children of a process, adopted ones included.
+/// Returns the children of a process, adopted ones included.
 pub(super) fn children(parent: i32) -> Vec<Process> {
     if OWN_CHILDREN.is_none() {
         return everyone().filter(|process| process.parent == parent).collect();
@@ -100,13 +105,15 @@ fn numbers(list: &str) -> impl Iterator<Item = i32> {
     list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
-/// Every process there is. Costs milliseconds: for kernels that lack the short ways only.
+/// Returns every process. This takes milliseconds, so it serves only kernels without lists of
+/// children.
 fn everyone() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// Has this process adopt what its descendants leave behind. False where the system has no such thing.
+/// Makes this process adopt the orphans of its descendants. Returns false if the system cannot do
+/// that.
 pub(super) fn adopt_orphans() -> bool {
     #[cfg(target_os = "linux")]
     static ADOPTS: LazyLock<bool> =
@@ -121,7 +128,8 @@ pub(super) fn signal(process: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     #[cfg(target_os = "linux")]
     if let Ok(handle) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
-        // The handle holds on to whoever has the number now; it is the same one if it started at the same tick.
+        // The handle keeps the process that has the number now. It is the process that was read if
+        // both started at the same tick.
         if is_same(process) {
             let _ = rustix::process::pidfd_send_signal(handle, signal);
         }
@@ -132,19 +140,20 @@ pub(super) fn signal(process: &Process, signal: Signal) {
     }
 }
 
-/// Takes an ended child off the kernel's list. True when it is gone.
+/// Reaps an ended child. Returns true if the child is gone.
 pub(super) fn reap(process: &Process) -> bool {
     let Some(pid) = Pid::from_raw(process.pid) else { return true };
     rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).is_ok_and(|ended| ended.is_some())
 }
 
-/// Whether a child of ours runs. One that has ended stays on the list until it is reaped, and keeps its number so long.
+/// Returns whether a child of this process runs. A child that has ended keeps its number until it
+/// is reaped.
 pub(super) fn runs(child: Pid) -> bool {
     let quietly = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     matches!(waitid(WaitId::Pid(child), quietly), Ok(None))
 }
 
-/// Whether the number still belongs to the process that was read.
+/// Returns whether the number still belongs to the process that was read.
 fn is_same(process: &Process) -> bool {
     look(process.pid).is_some_and(|now| now.started == process.started)
 }
@@ -162,7 +171,7 @@ mod tests {
         let me = i32::try_from(std::process::id()).unwrap();
         let found = look(me).unwrap();
         assert!(found.alive && found.started > 0);
-        // In a container the first process has a parent that the kernel does not show it.
+        // In a container, the kernel hides the parent of the first process.
         let is_first = found.parent == 0;
         assert!(
             is_first || children(found.parent).iter().any(|child| child.pid == me && child.started == found.started)

@@ -1,4 +1,5 @@
-//! A program with which lines go back and forth. When it is ended or dropped, nothing that it started is left.
+//! A running program that exchanges lines with fledge. When it is ended or dropped, nothing that it
+//! started is left.
 
 use super::group::Group;
 use super::start::Program;
@@ -14,14 +15,15 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-/// Bytes that are read at once.
+/// Bytes to read at once.
 const PIECE: usize = 16 * 1024;
-/// Bytes that are kept of what is said aside.
+/// Bytes to keep of the standard error.
 const LAST: usize = 4 * 1024;
-/// Pieces of it that are taken at once.
+/// Reads of the standard error that one call makes.
 const PIECES: usize = 16;
 
-/// The two ways that lines go. Whoever says something waits for their turn; so does whoever listens.
+/// The lines in both directions. Concurrent writers wait for their turn, and so do concurrent
+/// readers.
 #[derive(Debug)]
 pub struct Lines {
     out: Mutex<Out>,
@@ -30,9 +32,9 @@ pub struct Lines {
 
 #[derive(Debug)]
 struct Out {
-    /// `None` once there is nothing more to be said.
+    /// `None` once this side has closed it.
     pipe: Option<Sender>,
-    /// A line was begun and not ended: nothing can follow it.
+    /// True if a line was begun and not ended. Then no other line can follow.
     is_torn: bool,
 }
 
@@ -40,25 +42,26 @@ struct Out {
 struct Heard {
     pipe: Receiver,
     held: Vec<u8>,
-    /// Bytes of those that are known to have no line end.
+    /// The number of bytes at the start of `held` that are known to have no line end.
     looked_at: usize,
-    /// What comes up to the next line end belongs to a line that was too long.
+    /// True if the bytes up to the next line end belong to a line that was too long.
     is_beyond: bool,
 }
 
-/// What a program says aside, on its standard error: the last of it is kept.
+/// The standard error of a program, of which only the end is kept.
 #[derive(Debug)]
 pub struct Aside {
     pipe: Receiver,
     last: std::sync::Mutex<VecDeque<u8>>,
 }
 
-/// A program that is talked to.
+/// A running program, with the lines to and from it.
 #[derive(Debug)]
 pub struct Dialogue {
-    /// What goes to its standard input, and comes from its standard output; where it says nothing aside, also from its standard error.
+    /// Lines to its standard input and from its standard output. Without `aside`, its standard
+    /// error is read here too.
     pub lines: Arc<Lines>,
-    /// What it says aside.
+    /// Its standard error, if that is kept apart.
     pub aside: Option<Arc<Aside>>,
     leader: Leader,
     group: Group,
@@ -70,20 +73,21 @@ impl Lines {
         Self { out: Mutex::new(Out { pipe: Some(out), is_torn: false }), heard: Mutex::new(heard) }
     }
 
-    /// Those of this process itself: its standard streams, which must be pipes.
+    /// Returns the lines of this process itself, over its standard streams.
     ///
     /// # Errors
-    /// When they are none.
+    /// If the standard streams are not pipes.
     pub fn own() -> io::Result<Self> {
         let heard = io::stdin().as_fd().try_clone_to_owned()?;
         let out = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Self::new(Sender::from_owned_fd(out)?, Receiver::from_owned_fd(heard)?))
     }
 
-    /// Says a line, which is given without its end. One that is dropped in the middle is the last one.
+    /// Sends a line, given without its line end. If the call is dropped in the middle of a line, no
+    /// further line can be sent.
     ///
     /// # Errors
-    /// When nobody listens any more.
+    /// If the other side no longer reads, or no further line can be sent.
     pub async fn say(&self, line: &str) -> io::Result<()> {
         let mut out = self.out.lock().await;
         let Out { pipe: Some(pipe), is_torn: is_torn @ false } = &mut *out else {
@@ -95,15 +99,17 @@ impl Lines {
         Ok(())
     }
 
-    /// Says nothing more: the other side finds its input at its end.
+    /// Closes the channel to the other side, which then reads the end of its input.
     pub async fn hang_up(&self) {
         self.out.lock().await.pipe = None;
     }
 
-    /// The next line without its end; `None` when there is none any more. What is dropped while it waits loses nothing.
+    /// Returns the next line without its line end, or `None` at the end of the input. Loses nothing
+    /// if it is dropped while it waits.
     ///
     /// # Errors
-    /// `InvalidData` when it is longer than `limit` bytes: then the line after it is the next one. Any other when it cannot be read.
+    /// `InvalidData` if the line is longer than `limit` bytes; the next call returns the line after
+    /// it. Any other error if reading fails.
     pub async fn hear(&self, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let mut heard = self.heard.lock().await;
         let Heard { pipe, held, looked_at, is_beyond } = &mut *heard;
@@ -135,20 +141,20 @@ impl Lines {
 }
 
 impl Aside {
-    /// Listens as long as it is waited for.
+    /// Reads the standard error for as long as the caller polls this.
     pub async fn listen(&self) -> Infallible {
         while self.pipe.readable().await.is_ok() && self.take() {}
         std::future::pending().await
     }
 
-    /// The last of what was said so far, at most 4 KiB.
+    /// Returns the last of the standard error so far, at most 4 KiB.
     pub fn last(&self) -> String {
         self.take();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         clean(last.make_contiguous())
     }
 
-    /// Takes what is there; `false` when there will be no more.
+    /// Reads what is available. Returns `false` at the end.
     fn take(&self) -> bool {
         let mut piece = [0; LAST];
         for _ in 0..PIECES {
@@ -168,18 +174,19 @@ impl Aside {
 }
 
 impl Dialogue {
-    /// Starts a program; its time and its log are not looked at. Needs a tokio runtime with I/O and time.
+    /// Starts a program, without regard to its timeout and its log. Needs a tokio runtime with I/O
+    /// and time.
     ///
     /// # Errors
-    /// Why it could not be started.
+    /// The reason why the program could not be started.
     pub fn start(invocation: &Invocation) -> Result<Self, String> {
         Self::begin(invocation, None)
     }
 
-    /// The same with what it says aside, which is kept out of its lines.
+    /// Starts a program as [`Dialogue::start`] does, and keeps its standard error out of its lines.
     ///
     /// # Errors
-    /// As those of [`Dialogue::start`].
+    /// The reason why the program could not be started.
     pub fn start_apart(invocation: &Invocation) -> Result<Self, String> {
         let pipe = || -> io::Result<_> {
             let (aside, errors) = io::pipe()?;
@@ -205,12 +212,13 @@ impl Dialogue {
         Ok(Self { lines: Arc::new(Lines::new(out, heard)), aside: aside.map(Arc::new), leader, group })
     }
 
-    /// Whether the program runs.
+    /// Returns whether the program runs.
     pub fn is_alive(&self) -> bool {
         census::runs(self.leader.pid)
     }
 
-    /// Tells it that nothing more is said, gives it so much time to end by itself, and then ends it.
+    /// Closes the program's input, gives it `grace` to end by itself, and then ends it as
+    /// [`Dialogue::end`] does.
     pub async fn part(mut self, grace: Duration) -> bool {
         let parting = async {
             self.lines.hang_up().await;
@@ -220,7 +228,8 @@ impl Dialogue {
         self.end().await
     }
 
-    /// Kills it and all that it has started, and returns when nothing of it is left. `false` when something cannot be killed.
+    /// Kills the program and everything it has started, and returns when nothing of it is left.
+    /// Returns `false` if something cannot be killed.
     pub async fn end(self) -> bool {
         let Self { lines, mut leader, group, .. } = self;
         drop(lines);

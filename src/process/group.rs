@@ -1,6 +1,7 @@
-//! Owns everything a step has started, however far it has strayed: found again by its process group, its session, its parents,
-//! and the number that it inherits; and by being adopted, since this process is made the subreaper of what it starts. Never
-//! touches another step's processes, nor children that this process has for other reasons.
+//! Ownership of everything a step has started, however far it has strayed. fledge finds a step's
+//! processes by process group, session, parent, and the mark that they inherit. It is also the
+//! subreaper of what it starts, so it adopts their orphans. It never touches processes of another
+//! step, nor children that this process has for other reasons.
 
 use super::bounds::Bounds;
 use super::census::{self, Process};
@@ -15,24 +16,26 @@ use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Rounds of looking and killing at once. Each one finds only what was started before the round before it took effect.
+/// The most rounds of finding and killing in one call. Each round finds only what was started
+/// before the previous round took effect.
 const ROUNDS: usize = 100;
 
 static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: Guard::new() });
 
-/// As the kernel's list has it, where 0 stands for a session that was begun outside of this container. `getsid` cannot say that.
+/// The session of this process as the kernel lists it. 0 means a session that began outside this
+/// container, which `getsid` cannot report.
 static OWN_SESSION: LazyLock<Option<i32>> = LazyLock::new(|| census::own().map(|own| own.session));
 
 static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is_ok());
 
-/// The hold on a running step's processes. When it is let go, they are killed.
+/// Ownership of a running step's processes. Dropping it kills them.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Pid,
     number: u64,
 }
 
-/// All that was started and has not been seen to be empty, and who watches over it.
+/// Every step whose processes are not all known to be gone, and the guard that watches over them.
 struct Forest {
     trees: Vec<Tree>,
     guard: Guard,
@@ -43,39 +46,42 @@ struct Tree {
     variable: String,
     leader: Pid,
     leading: Leading,
-    /// What was found last: number and start.
+    /// The processes found last: number and start time.
     known: BTreeMap<i32, u64>,
-    /// Its step is over; what is left of it only has to be reaped.
+    /// True if the step is over, so that its remaining processes only have to be reaped.
     felled: bool,
-    /// Nothing was left but the leader when it was looked at twice: nothing can come any more.
+    /// True if two looks found nothing but the leader. Then nothing more can appear.
     bare: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leading {
     Runs,
-    /// It has no children any more, and its number is still its own.
+    /// The leader has ended and has no children any more. Its number is not reused until it is
+    /// reaped.
     Ended,
     Reaped,
 }
 
-/// What a tree has to know of the others.
+/// Facts about other steps that a search for processes needs.
 struct Around {
-    /// Children of this process that are none of its strays.
+    /// Children of this process that cannot be strays of the step: leaders, and the guard.
     taken: Vec<i32>,
-    /// No other step runs.
+    /// True if no other step runs.
     alone: bool,
 }
 
 impl Group {
-    /// Starts the leader of a new process group, with everything in place to find its descendants. Where there is a terminal it
-    /// leads a session, too, so that nothing of it can ask there and wait. That costs a fork of this process, where the plain
-    /// start shares its memory until the program begins (posix_spawn(3)).
+    /// Starts the leader of a new process group, and everything needed to find its descendants. If
+    /// there is a terminal, the leader also leads a session, so that none of its processes can
+    /// prompt there and wait. A session costs a fork of this process; a plain start shares its
+    /// memory until the program begins (posix_spawn(3)).
     pub(super) fn start(program: Program<'_>) -> io::Result<Self> {
         census::adopt_orphans();
         let number = mark::next();
         let variable = mark::variable(number);
-        // Held until the new tree stands in it: nobody may look around while there is a process that belongs to no tree.
+        // The lock is held until the new step is registered. Until then its process belongs to no
+        // step, so no other thread may look for processes.
         let mut forest = forest();
         forest.clear();
         forest.guard.post();
@@ -88,12 +94,12 @@ impl Group {
         Ok(Self { leader, number })
     }
 
-    /// The number of the leader.
+    /// Returns the process number of the leader.
     pub(super) fn leader(&self) -> Pid {
         self.leader
     }
 
-    /// Asks everything to end.
+    /// Sends SIGTERM to all processes.
     pub(super) fn terminate(&self) {
         let found = self.find();
         let _ = rustix::process::kill_process_group(self.leader, Signal::TERM);
@@ -101,7 +107,8 @@ impl Group {
         strays.for_each(|process| census::signal(process, Signal::TERM));
     }
 
-    /// Remembers who is there, so that who strays later is known, and reaps orphans that have ended.
+    /// Records the current processes, so that later strays are recognized, and reaps orphans that
+    /// have ended.
     pub(super) fn tend(&self) {
         forest().guard.post(); // a step may have killed it
         for orphan in self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()) {
@@ -109,32 +116,34 @@ impl Group {
         }
     }
 
-    /// How its processes have gone beyond what they may use up together. Remembers who is there, too.
+    /// Returns the reason if the processes have gone beyond their common limits. Also records the
+    /// current processes.
     pub(super) fn exceeded(&self, bounds: Bounds) -> Option<String> {
         let most = bounds.processes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let found = forest().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
         bounds.exceeded(&found)
     }
 
-    /// Kills the process group, at one moment, without looking who else there is: nothing can start more of itself in it while it is ended.
+    /// Kills the whole process group at once, without looking for other processes. Meanwhile the
+    /// group cannot start more of itself.
     pub(super) fn fell(&self) {
         let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
     }
 
-    /// How many processes are alive.
+    /// Returns the number of processes that are alive.
     pub(super) fn alive(&self) -> usize {
         self.find().iter().filter(|process| process.alive).count()
     }
 
-    /// Waits until none is alive.
+    /// Waits until no process is alive.
     pub(super) async fn empty(&self) {
         while self.alive() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Kills everything, and waits until nothing is left but the leader. From the first moment nothing of it runs any more, though
-    /// the kernel may still be clearing it away.
+    /// Kills all processes, and waits until nothing is left but the leader. After the first poll
+    /// nothing of the step runs any more, though the kernel may still be clearing it away.
     pub(super) async fn gone(&self) {
         let (mut pause, mut empty) = (Duration::from_millis(1), 0);
         // A list of children can miss one while another ends, hence the second look.
@@ -152,7 +161,7 @@ impl Group {
         forest().visit(self.number, |tree, _| tree.bare = true);
     }
 
-    /// Takes the leader off the kernel's list, when it has ended.
+    /// Reaps the leader if it has ended.
     pub(super) fn reap(&self) -> Option<WaitStatus> {
         let mut forest = forest();
         let Forest { trees, guard } = &mut *forest;
@@ -191,7 +200,7 @@ impl Forest {
         Around { taken, alone }
     }
 
-    /// Reaps what is left of steps that are over, and forgets the empty ones.
+    /// Reaps what is left of steps that are over, and forgets steps without processes.
     fn clear(&mut self) {
         self.trees.retain(|tree| !(tree.felled && tree.bare && tree.leading == Leading::Reaped));
         let over: Vec<u64> = self.trees.iter().filter(|tree| tree.felled).map(|tree| tree.number).collect();
@@ -214,11 +223,13 @@ impl Forest {
 }
 
 impl Tree {
-    /// Kills everything; gives what was found when there was nobody to kill any more, or too many came after.
+    /// Kills all processes, and returns what the last round found. The rounds end when nothing new
+    /// is left to kill, or after [`ROUNDS`].
     fn kill(&mut self, around: &Around) -> Vec<Process> {
         let (mut killed, mut found) = (BTreeMap::new(), Vec::new());
         for _ in 0..ROUNDS {
-            // First who is there, since the death of a parent hides whose child one was; then the group, all at one moment.
+            // Find the processes first, since the death of a parent hides whose child one was. Then
+            // kill the group, all at once.
             found = self.find(around);
             if self.leading != Leading::Reaped && !(found.is_empty() && census::adopt_orphans()) {
                 let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
@@ -236,13 +247,15 @@ impl Tree {
         found
     }
 
-    /// Everything of this step that is still on the kernel's list, but for a leader that has ended: those of our children that
-    /// are its own, and their descendants. When no other step runs, that includes adopted ones that have changed their mark.
+    /// Returns all processes of this step that the kernel still lists, except a leader that has
+    /// ended. They are the children of this process that belong to the step, and their descendants.
+    /// If no other step runs, that includes adopted children that have changed their mark.
     fn find(&mut self, around: &Around) -> Vec<Process> {
         self.find_beyond(around, usize::MAX)
     }
 
-    /// The same, but not many more than `most`: whoever is looked for there is too many, and grows.
+    /// Works like [`Tree::find`], but stops soon after `most` processes: there are already too
+    /// many, and more may be starting.
     fn find_beyond(&mut self, around: &Around, most: usize) -> Vec<Process> {
         let mut strays = census::candidates();
         strays.retain(|pid| !around.taken.contains(pid));
@@ -281,7 +294,8 @@ impl Tree {
             return true;
         }
         let is_marked = mark::of(process.pid).is_some_and(|mark| {
-            // In our own session there may be what another thread has started while we bore this step's number.
+            // A process in our own session may be one that another thread started while this
+            // process bore the step's number.
             match *OWN_SESSION == Some(process.session) {
                 true => mark.is(self.number),
                 false => mark.may_be(self.number) || alone && mark.is_foreign(),
@@ -294,14 +308,16 @@ impl Tree {
         if self.leading == Leading::Reaped || self.is_led() {
             return None;
         }
-        // The guard first: once it is reaped, its number can be somebody else's.
+        // Tell the guard first: once the leader is reaped, its number can belong to another
+        // process.
         guard.remove(self.leader);
         self.leading = Leading::Reaped;
         waitpid(Some(self.leader), WaitOptions::NOHANG).ok().flatten().map(|(_, status)| status)
     }
 }
 
-/// Kills everything that any step has started and that still runs, without waiting: for a second Ctrl-C, or a panic.
+/// Kills everything that any step has started and that still runs, without waiting. For a second
+/// Ctrl-C, or a panic.
 pub fn kill_everything() {
     let mut forest = forest();
     let taken = forest.around(0).taken;
@@ -310,7 +326,8 @@ pub fn kill_everything() {
     }
 }
 
-/// Ends what this module keeps for itself, when nothing that it has started is left. Steps can be run again after it.
+/// Ends this module's own guard process if nothing that the module has started is left. Steps can
+/// run again afterwards.
 pub fn close() {
     let mut forest = forest();
     forest.clear();

@@ -1,6 +1,7 @@
-//! The guard: a small shell that waits for this process to be gone, however that came about (SIGKILL, no memory left), and then
-//! kills what it has left running. It hears of that end, which nobody can announce, by a pipe that only this process holds open, and
-//! reads what to kill in a file that this process keeps up to date, so that it sleeps while steps come and go.
+//! The guard: a small shell that waits for the end of this process, for example by SIGKILL. Then it
+//! kills what this process has left running. The guard notices the end by a pipe that only this
+//! process holds open. It reads what to kill from a file that this process keeps up to date, so it
+//! sleeps while steps come and go.
 
 use super::{census, mark};
 use rustix::process::Pid;
@@ -12,16 +13,16 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
 const SCRIPT: &str = include_str!("guard.sh");
-/// Where it finds its programs. Not the search path of a step, in which a step may have put something.
+/// The search path of the guard. Not that of a step, since a step may have put programs there.
 const PATH: &str = "/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// Bytes of a line of the file: a number that may be any `i32`, or blanks, and the end of the line.
+/// Bytes of a line of the file: any `i32` or blanks, and the line end.
 const LINE: usize = 12;
 
-/// What is watched over, and who does it.
+/// The process groups to watch over, and the guard process.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Process groups, with the number of their line in the file.
+    /// Process groups, each with its line number in the file.
     groups: BTreeMap<i32, usize>,
     post: Post,
 }
@@ -30,7 +31,7 @@ pub(super) struct Guard {
 enum Post {
     Vacant,
     Held(Sentry),
-    /// Nobody could be found for it, which was said.
+    /// The guard could not be started; fledge has logged a warning.
     GivenUp,
 }
 
@@ -46,11 +47,12 @@ impl Guard {
         Self { groups: BTreeMap::new(), post: Post::Vacant }
     }
 
-    /// Has somebody at the post, who is told of all groups. Where that fails, steps run all the same.
+    /// Starts the guard unless it runs, and lists all groups for it. If that fails, steps run
+    /// without a guard.
     pub(super) fn post(&mut self) {
         match &mut self.post {
             Post::Held(sentry) if census::runs(Pid::from_child(&sentry.shell)) => return,
-            Post::Held(sentry) => sentry.end(), // somebody has killed it
+            Post::Held(sentry) => sentry.end(), // it was killed
             Post::Vacant => {}
             Post::GivenUp => return,
         }
@@ -60,28 +62,29 @@ impl Guard {
         });
         self.post = sentry.map_or_else(
             |error| {
-                tracing::warn!(%error, "cannot start a guard; if fledge is killed, its steps may go on");
+                tracing::warn!(%error, "cannot start a guard; if fledge is killed, its steps may keep running");
                 Post::GivenUp
             },
             Post::Held,
         );
     }
 
-    /// Watches over a process group from now on.
+    /// Starts watching over a process group.
     pub(super) fn add(&mut self, group: Pid) {
         let line = (0..).find(|line| !self.groups.values().any(|taken| taken == line)).unwrap_or_default();
         self.groups.insert(group.as_raw_pid(), line);
         self.write(line, &group.as_raw_pid().to_string());
     }
 
-    /// Lets go of a process group, whose number may be somebody else's after this.
+    /// Stops watching over a process group, whose number another one may get after this.
     pub(super) fn remove(&mut self, group: Pid) {
         if let Some(line) = self.groups.remove(&group.as_raw_pid()) {
             self.write(line, "");
         }
     }
 
-    /// The number of the guard, which is a child of this process but no step's.
+    /// Returns the process number of the guard. The guard is a child of this process, but belongs
+    /// to no step.
     pub(super) fn pid(&self) -> Option<i32> {
         match &self.post {
             Post::Held(sentry) => i32::try_from(sentry.shell.id()).ok(),
@@ -89,7 +92,7 @@ impl Guard {
         }
     }
 
-    /// Sends it home when nothing is left to watch over.
+    /// Ends the guard if it has nothing left to watch over.
     pub(super) fn dismiss(&mut self) {
         if self.groups.is_empty()
             && let Post::Held(sentry) = &mut self.post
@@ -103,7 +106,7 @@ impl Guard {
         if let Post::Held(sentry) = &self.post
             && let Err(error) = sentry.write(line, text)
         {
-            tracing::warn!(%error, "cannot tell the guard what to watch over; if fledge is killed, a step may go on");
+            tracing::warn!(%error, "cannot register a step with the guard; if fledge is killed, it may keep running");
         }
     }
 }
@@ -113,31 +116,33 @@ impl Sentry {
         let (reader, line) = io::pipe()?;
         let list = list()?;
         let mut command = Command::new("/bin/sh");
-        // Its name is not ours, so that who kills all that has ours in its command line spares it.
+        // The command line does not contain the name `fledge`, so `pkill -f fledge` spares the
+        // guard.
         command.args(["-c", SCRIPT, "step-guard", &mark::FAMILY.to_string()]);
         command.env_clear().env("PATH", PATH).current_dir("/");
-        // A group of its own: neither a key of the terminal nor the end of ours reaches it.
-        // It reads from what is its standard output: of all that it is given, only the three streams can be.
+        // In its own group, the guard gets no signals from the terminal or to our group. Only the
+        // three standard streams are passed on, so it reads the list from its standard output.
         command.process_group(0).stdin(reader).stdout(list.try_clone()?).stderr(Stdio::null());
         let shell = command.spawn()?;
-        // Where fledge runs in a step of another fledge, the other's guard takes this one for none of its own.
+        // If fledge runs in a step of another fledge, the other's guard must not take this guard
+        // for one of its steps' processes.
         mark::rename(&shell);
         Ok(Self { shell, list, _line: line })
     }
 
     fn write(&self, line: usize, text: &str) -> io::Result<()> {
-        // At a place of its own, and never by a position that the guard shares.
+        // Write at an explicit offset: the guard shares the file's position.
         self.list.write_all_at(format!("{text:width$}\n", width = LINE - 1).as_bytes(), (line * LINE) as u64)
     }
 
-    /// Ends it without its doing anything.
+    /// Ends the guard before it kills anything.
     fn end(&mut self) {
         let _it_has_ended_already = self.shell.kill();
         let _it_was_reaped_by_others = self.shell.wait();
     }
 }
 
-/// An empty file without a name.
+/// Returns an empty file without a name.
 fn list() -> io::Result<File> {
     #[cfg(target_os = "linux")]
     if let Ok(file) = rustix::fs::memfd_create("step-guard", rustix::fs::MemfdFlags::CLOEXEC) {

@@ -1,13 +1,15 @@
-# Waits until the process at the other end of standard input is gone, then kills what it has left. $1 is that process's own part of
-# the numbers that its steps bear. Lines of the file that is standard output are process groups, or blank.
+# Waits until the process at the other end of standard input is gone, then kills what that process
+# has left. $1 is the leading part of the marks that the process gives its steps. The file at
+# standard output lists process groups, one a line; a line may be blank.
 trap '' HUP INT QUIT TERM TSTP
 read -r _
 while read -r group; do
     [ -z "$group" ] || kill -s KILL -- "-$group"
 done <&1
 
-# Rounds until nobody is found, since a process may fork while it is looked for. One that cannot be killed ends them, too. Process
-# numbers are handed out in a circle, so that one which was read a moment ago has not come round to somebody else.
+# Repeats until it finds no process, since a process may fork during the search. The number of
+# rounds is limited, because some processes cannot be killed. The kernel hands out process numbers
+# in a circle, so a number that was just read does not yet belong to another process.
 sweep() {
     round=0
     while [ $((round += 1)) -le 120 ]; do

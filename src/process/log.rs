@@ -1,5 +1,5 @@
-//! The file with a step's whole output: readable by its owner only, and never larger than its limit. Above that the middle is
-//! dropped, and the file says how much.
+//! The file with a step's whole output. Only its owner can read it, and it is never larger than its
+//! limit. Above the limit its middle is dropped, and the file states how many bytes are missing.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line of a log that are looked at.
+/// Bytes to read of a line of a log.
 const LINE: u64 = 4096;
 
-/// Reads a log line by line until it ends or is to be left: the start of each line, without its end, and how many bytes of it follow
-/// that. In constant memory. Blocks.
+/// Reads a log line by line, until it ends or `take` returns `Break`. `take` gets the start of each
+/// line without its line end, and the number of bytes of the line that follow it. Needs constant
+/// memory. Blocks.
 ///
 /// # Errors
-/// When it cannot be read; what came before was given.
+/// If the log cannot be read. `take` has received the lines before the error.
 pub fn each_line(log: &Path, mut take: impl FnMut(&[u8], usize) -> ControlFlow<()>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(1 << 16, File::open(log)?);
     let mut line = Vec::new();
@@ -32,11 +33,12 @@ pub fn each_line(log: &Path, mut take: impl FnMut(&[u8], usize) -> ControlFlow<(
     }
 }
 
-/// A log being written. Half of the limit holds the start; behind it two slots of a sixth each take turns in holding the end, in
-/// unnamed files that are there from when the start is full, so that at most a sixth is ever needed twice.
+/// A log being written. Half of the limit holds the start. Then two slots of a sixth each take
+/// turns in holding the end. The slots are unnamed files, made when the start is full. So at most a
+/// sixth of the limit is ever on the disk twice.
 pub(super) struct Log {
     path: PathBuf,
-    /// Made when there is something to write: most of what making it costs is the file system's.
+    /// Created at the first write, since creating a file is costly.
     file: Option<File>,
     room: u64,
     slot: u64,
@@ -44,17 +46,17 @@ pub(super) struct Log {
 }
 
 struct Slots {
-    /// Full, once there is a first turn.
+    /// Full after the first turn.
     older: File,
     newer: File,
-    /// How much of the newer one was written in this turn; what stands behind that is from the last one.
+    /// Bytes written to `newer` in this turn. What follows them is from the previous turn.
     filled: u64,
     turns: u64,
 }
 
 impl Log {
-    /// Makes place for the file, with its directory when that is missing. An old file of that name, or a link, is removed and not
-    /// written through.
+    /// Prepares a log at this path, and creates its folder if that is missing. Removes an old file
+    /// or a link at the path, so that nothing is written through a link.
     pub(super) fn prepare(path: PathBuf, limit: u64) -> io::Result<Self> {
         let folder = folder(&path);
         if !folder.is_dir() {
@@ -86,7 +88,8 @@ impl Log {
         Ok(())
     }
 
-    /// Puts the kept end behind the start. Where nothing was written there is a file only if it `is_wanted` all the same.
+    /// Appends the kept end to the start. If nothing was written, creates a file only if one
+    /// `is_wanted`.
     pub(super) fn finish(mut self, is_wanted: bool) -> io::Result<()> {
         if is_wanted {
             self.file()?;
@@ -123,7 +126,7 @@ impl Slots {
         Ok(Self { older: tempfile::tempfile_in(folder)?, newer: tempfile::tempfile_in(folder)?, filled: 0, turns: 0 })
     }
 
-    /// Makes the older slot the newer one. What stood in it is written over and not cut off, which costs less.
+    /// Swaps the slots. The old content is overwritten and not truncated, which costs less.
     fn turn(&mut self) -> io::Result<()> {
         std::mem::swap(&mut self.older, &mut self.newer);
         self.newer.rewind()?;

@@ -1,6 +1,7 @@
-//! The number that everything a step starts inherits, and by which it is found again, whatever it does to its session, parents and
-//! files: in the environment, and as a limit that nothing enforces. The last six digits count the steps of a process, and those
-//! before them are its own.
+//! Marks: the numbers by which fledge finds everything that a step starts, even a process that
+//! changes its session, parent or files. Processes inherit the mark in the environment, and as a
+//! resource limit that the kernel does not enforce. The last six digits of a mark count the steps
+//! of a fledge process, and the digits before them belong to that process.
 
 use super::census;
 use rustix::process::Pid;
@@ -10,26 +11,27 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
-/// How many steps have a number of their own.
+/// The number of different marks that one process gives.
 const STEPS: u64 = 1_000_000;
 
-/// The number of this process itself: none, unless it runs inside a step.
+/// The mark of this process itself. `None` unless it runs inside a step.
 static OWN: LazyLock<Option<u64>> = LazyLock::new(own_limit);
 
-/// This process's own part of the numbers it gives. Below that of its own number, since a limit can only be lowered.
+/// The leading part of the marks that this process gives. It is below that of this process's own
+/// mark, since a limit can only be lowered.
 pub(super) static FAMILY: LazyLock<u64> = LazyLock::new(|| {
     let top = OWN.map(|own| own / STEPS).filter(|top| *top > 1).unwrap_or(1_000_000_000_000);
     let chance = Uuid::now_v7().as_u128() as u64; // the random half
     top - 1 - chance % (top / 2)
 });
 
-/// A word of letters and digits that nobody can know before.
+/// Returns a random word of letters and digits that a program cannot guess.
 pub fn unforeseen() -> String {
     Uuid::now_v7().simple().to_string()
 }
 
-/// `NAME=number` for the environment of a step. The name is random, so that no program knows by it
-/// that it is judged.
+/// Returns `NAME=number` for the environment of a step. The name is random, so a program cannot
+/// tell by it that fledge judges it.
 pub(super) fn variable(number: u64) -> String {
     let (chance, letters) = (Uuid::now_v7().into_bytes(), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     let name: String =
@@ -37,44 +39,47 @@ pub(super) fn variable(number: u64) -> String {
     format!("{name}_ID={number}")
 }
 
-/// A number for another step.
+/// Returns the mark for another step.
 pub(super) fn next() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     *FAMILY * STEPS + COUNT.fetch_add(1, Ordering::Relaxed) % STEPS
 }
 
-/// What a process has inherited.
+/// The mark that a process has inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     current: Option<u64>,
-    /// What another thread starts in the moment in which this process bears a step's number has this as it was.
+    /// The hard limit. It has no mark in a process that another thread starts while this process
+    /// bears a step's mark.
     maximum: Option<u64>,
 }
 
 impl Mark {
-    /// Whether it comes from this step, or from something else that was started at the same moment.
+    /// Returns whether the process is from this step, or was started by another thread at the same
+    /// moment.
     pub(super) fn may_be(self, number: u64) -> bool {
         self.current == Some(number)
     }
 
-    /// Whether it comes from this step.
+    /// Returns whether the process is from this step.
     pub(super) fn is(self, number: u64) -> bool {
         self.maximum == Some(number)
     }
 
-    /// Whether it is one that this process has not: then it comes from some step.
+    /// Returns whether the mark differs from that of this process. Then the process is from some
+    /// step.
     pub(super) fn is_foreign(self) -> bool {
         self.current.is_some() && self.current != *OWN
     }
 }
 
-/// Whether the process was started with this text, `NAME=value`, in its environment.
+/// Returns whether the process was started with this text, `NAME=value`, in its environment.
 pub(super) fn has_variable(pid: i32, variable: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
 }
 
-/// The number of a process. `None` when it is gone or the system has no such thing.
+/// Returns the mark of a process. `None` if the process is gone, or the system has no such limit.
 pub(super) fn of(pid: i32) -> Option<Mark> {
     let limits = census::read(&format!("/proc/{pid}/limits"))?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
@@ -92,9 +97,10 @@ fn own_limit() -> Option<u64> {
     None
 }
 
-/// Starts a process with this number, as the limit on file locks, which no kernel since Linux 2.4 enforces (getrlimit(2),
-/// `RLIMIT_LOCKS`); only a privileged process can raise it. A process can fork before anybody can change it from outside, so for
-/// the moment of the start this process bears the number itself.
+/// Starts a process with this mark, as the limit on file locks. No kernel since Linux 2.4 enforces
+/// that limit (getrlimit(2), `RLIMIT_LOCKS`), and only a privileged process can raise it. A process
+/// can fork before it can be marked from outside. So this process bears the mark itself during the
+/// start.
 #[cfg(target_os = "linux")]
 pub(super) fn start<T>(number: u64, start: impl FnOnce() -> T, pid: fn(&T) -> Option<Pid>) -> T {
     use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
@@ -118,7 +124,7 @@ pub(super) fn start<T>(_: u64, start: impl FnOnce() -> T, _: fn(&T) -> Option<Pi
     start()
 }
 
-/// Gives a child that is no step a number that is no step's.
+/// Gives a child that belongs to no step a mark that no step has.
 pub(super) fn rename(child: &Child) {
     #[cfg(target_os = "linux")]
     lower(Pid::from_child(child), *FAMILY);

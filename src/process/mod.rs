@@ -1,7 +1,9 @@
-//! Starts programs and ends them: the only place that does. When [`run`] returns, nothing that the program started is alive.
+//! Process management: only this module starts and ends programs. When [`run`] returns, nothing
+//! that the program started is alive.
 //!
-//! On Linux this makes the whole process a subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`), once and for good: orphans of a step
-//! come to us and not to init, so that daemons are found. Elsewhere only the process group is killed.
+//! On Linux this makes the whole process a subreaper for good (prctl(2), `PR_SET_CHILD_SUBREAPER`).
+//! Orphans of a step then come to this process and not to init, so fledge finds daemons. Elsewhere
+//! only the process group is killed.
 #![expect(clippy::disallowed_methods, reason = "the room that starts programs measures how long they take")]
 
 mod bounds;
@@ -54,9 +56,10 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The number of the signal that a process gets when a file of its own may not grow (setrlimit(2), `SIGXFSZ`).
+/// The number of the signal for a process that writes a file beyond its limit (setrlimit(2),
+/// `SIGXFSZ`).
 pub const FILE_TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
-/// How often a running step's processes are counted and its dead orphans reaped.
+/// The interval at which the processes of a running step are recorded and its dead orphans reaped.
 const TENDING: Duration = Duration::from_secs(1);
 /// The longest wait for killed processes to be gone.
 const CLEARING: Duration = Duration::from_secs(2);
@@ -70,39 +73,42 @@ pub struct Invocation {
     pub program: String,
     /// Its arguments, without its name.
     pub args: Vec<String>,
-    /// The directory it runs in.
+    /// Its working directory.
     pub dir: PathBuf,
-    /// Its whole environment; nothing is inherited.
+    /// Its whole environment. It inherits nothing.
     pub env: Variables,
-    /// When it is ended; `None` means never.
+    /// The time after which fledge ends it. `None` means never.
     pub timeout: Option<Duration>,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// What a process that outlives the program has to finish what it is doing.
+    /// The time that processes have to finish when they outlive the program.
     pub linger: Duration,
-    /// The file for its whole output, replaced when it exists; see [`Ended::has_log`].
+    /// The file for its whole output, replaced if it exists; see [`Ended::has_log`].
     pub log: Option<PathBuf>,
-    /// The most bytes that file may have; above that its middle is dropped.
+    /// The most bytes of that file. Above this its middle is dropped.
     pub log_limit: u64,
 }
 
-/// Files that a program is given, in the place of closed standard input and of its output for what it says on standard error.
+/// Files for a program in place of its closed standard input and of the pipe for its standard
+/// error.
 #[derive(Debug, Default)]
 pub struct Files {
-    /// What it reads, from where the file stands.
+    /// Its standard input, read from the file's current position.
     pub input: Option<File>,
-    /// Where it complains.
+    /// Its standard error.
     pub errors: Option<File>,
 }
 
 impl Files {
-    /// Standard input with these bytes, in a file that has no name and is gone with its last reader.
+    /// Returns standard input with these bytes, in an unnamed file that disappears with its last
+    /// reader.
     ///
     /// # Errors
-    /// When it cannot be made or written.
+    /// If the file cannot be made or written.
     pub fn reading(bytes: &[u8]) -> io::Result<Self> {
         use std::io::{Seek as _, Write as _};
-        // A file in memory can be opened again as `/dev/stdin`, also by a program that reaches no folder of ours.
+        // A program can reopen a file in memory as `/dev/stdin`, even if it cannot reach our
+        // folders.
         #[cfg(target_os = "linux")]
         let mut file = File::from(rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?);
         #[cfg(not(target_os = "linux"))]
@@ -113,45 +119,47 @@ impl Files {
     }
 }
 
-/// A program that is over.
+/// A program that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
-    /// From the start until nothing was left of it.
+    /// The time from its start until nothing was left of it.
     pub duration: Duration,
-    /// What it wrote, standard output and error in the order they came.
+    /// Its standard output and standard error, in the order in which they arrived.
     pub output: Captured,
-    /// Whether something outlived it and was killed, or held its output open.
+    /// True if something outlived it and was killed, or held its output open.
     pub leaked: bool,
-    /// Whether its log was written to the end.
+    /// True if its log is complete.
     pub is_logged: bool,
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this exit code.
+    /// It exited by itself with this code.
     Exited(i32),
-    /// By this signal, which did not come from here; 0 when the system did not say how it ended.
+    /// This signal ended it, and fledge did not send it. 0 if the system does not say how it ended.
     Signalled(i32),
     /// It ran out of time.
     TimedOut,
-    /// It was asked to stop.
+    /// It was stopped on request.
     Stopped,
-    /// It used up more than it may, as it is said here.
+    /// It went beyond a limit, which the text names.
     Exceeded(String),
     /// It could not be started, for this reason.
     NotStarted(String),
 }
 
-/// Runs a program in a group of its own, and where there is a terminal in a session, with closed standard input; hands its output on
-/// as it comes. Needs a tokio runtime with I/O and time. When it returns, or is dropped, no descendant of the program is left.
+/// Runs a program with closed standard input in its own process group, and if there is a terminal,
+/// in its own session. Passes its output to `on_output` as it arrives. Needs a tokio runtime with
+/// I/O and time. When this returns or is dropped, no descendant of the program is left.
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
     run_at(None, invocation, stop, on_output).await
 }
 
-/// The same within bounds: a program that goes beyond is ended at once, with all that it started.
+/// Runs a program as [`run`] does. Ends it with everything it has started as soon as it goes beyond
+/// `bounds`.
 pub async fn run_within(
     bounds: Bounds,
     invocation: Invocation,
@@ -161,7 +169,7 @@ pub async fn run_within(
     run_paced(None, bounds, Files::default(), invocation, stop, on_output).await
 }
 
-/// The same with files in the place of standard input and standard error.
+/// Runs a program as [`run`] does, with `files` in place of standard input and standard error.
 pub async fn run_with(
     files: Files,
     invocation: Invocation,
@@ -171,8 +179,9 @@ pub async fn run_with(
     run_paced(None, Bounds::default(), files, invocation, stop, on_output).await
 }
 
-/// The same for one who may be behind in hearing the output: it comes in pieces of 4 KiB at most, none of them while the pace is
-/// shut, but for a second in all.
+/// Runs a program as [`run`] does, for a listener that may fall behind. With a pace, output arrives
+/// in pieces of at most 4 KiB. While the pace is shut no output arrives, for at most one second in
+/// all.
 pub async fn run_at(
     pace: Option<&Pace>,
     invocation: Invocation,
@@ -230,22 +239,23 @@ async fn run_paced(
 }
 
 impl Ended {
-    /// Whether it was one that leaves a log where one was asked for: of a program that says nothing and exits with 0 there is none.
+    /// Returns whether it leaves a log if [`Invocation::log`] is set. A program without output that
+    /// exits with 0 leaves none.
     pub fn has_log(&self) -> bool {
         !matches!(self.end, End::NotStarted(_)) && (self.output.total > 0 || self.end != End::Exited(0))
     }
 
-    /// What came of a program that was never started.
+    /// Returns the result of a program that never started.
     pub(crate) fn at_once(end: End, duration: Duration) -> Self {
         Self { end, duration, output: Captured::default(), leaked: false, is_logged: false }
     }
 }
 
-/// The program itself, and what tells of its end.
+/// The program's own process, and the signals that announce its end.
 #[derive(Debug)]
 struct Leader {
     pid: Pid,
-    /// Comes when any child of this process has ended.
+    /// Receives SIGCHLD, for any child of this process.
     news: Signal,
 }
 
@@ -257,8 +267,8 @@ enum Cause {
 }
 
 impl Leader {
-    /// Waits for the end without taking the process off the kernel's list: as long as it is there, its number and that of its
-    /// group cannot be given to somebody else.
+    /// Waits for the end of the process without reaping it. Until it is reaped, its number and that
+    /// of its group cannot belong to another process.
     async fn ended(&mut self) {
         while census::runs(self.pid) {
             self.news.recv().await;
@@ -266,7 +276,7 @@ impl Leader {
     }
 }
 
-/// Waits for the first reason to be over.
+/// Waits for the first reason to end.
 async fn wait(
     leader: &mut Leader,
     group: &Group,
@@ -305,7 +315,7 @@ async fn wait(
     }
 }
 
-/// Asks everything to end, and waits until it has or the grace is over.
+/// Sends SIGTERM to all processes, and waits until all have ended or `grace` is over.
 async fn part(leader: &mut Leader, group: &Group, grace: Duration) {
     group.terminate();
     let over = async {
@@ -315,17 +325,17 @@ async fn part(leader: &mut Leader, group: &Group, grace: Duration) {
     let _ = tokio::time::timeout(grace, over).await;
 }
 
-/// Measures a time, for those who may not read the clock themselves.
+/// A stopwatch, for modules that must not read the clock themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts a stopwatch.
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     pub fn read(self) -> Duration {
         self.0.elapsed()
     }
@@ -372,9 +382,9 @@ fn start<'a>(
 fn why_not(program: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no program `{program}`"),
-        io::ErrorKind::PermissionDenied => format!("`{program}` may not be run: permission denied"),
+        io::ErrorKind::PermissionDenied => format!("cannot run `{program}`: permission denied"),
         io::ErrorKind::ArgumentListTooLong => {
-            format!("the arguments and environment of `{program}` are longer than the system takes")
+            format!("the arguments and environment of `{program}` exceed the limit of the system")
         }
         _ => format!("cannot start `{program}`: {error}"),
     }

@@ -1,5 +1,6 @@
-//! How fast output is taken: as fast as it comes, or later, when whoever hears it is behind. Only the program that writes it is held
-//! up then, as by any full pipe: its time runs, and stops are heard.
+//! The pace at which output is taken: as it arrives, or later if its listener is behind. A delay
+//! stops only the program that writes the output, as any full pipe does. The program's timeout and
+//! stops still apply.
 
 use super::Stopwatch;
 use std::sync::Arc;
@@ -7,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long one who is behind is waited for in all, until it has caught up.
+/// The longest wait in all for a listener that is behind, until it has caught up.
 const CREDIT: Duration = Duration::from_secs(1);
 
-/// Shut by one who hears output and is behind. The default is one that nobody shuts.
+/// A switch that a listener shuts while it is behind. The default is never shut.
 #[derive(Debug, Clone, Default)]
 pub struct Pace {
     gate: Arc<Gate>,
@@ -19,39 +20,40 @@ pub struct Pace {
 #[derive(Debug, Default)]
 struct Gate {
     is_shut: AtomicBool,
-    /// Microseconds that were waited since it had caught up.
+    /// Microseconds waited since the listener last caught up.
     waited: AtomicU64,
     opened: Notify,
 }
 
 impl Pace {
-    /// It is behind.
+    /// Reports that the listener is behind.
     pub fn shut(&self) {
         self.gate.is_shut.store(true, Ordering::SeqCst);
     }
 
-    /// It is not behind any more.
+    /// Reports that the listener is no longer behind.
     pub fn open(&self) {
         if self.gate.is_shut.swap(false, Ordering::SeqCst) {
             self.gate.opened.notify_waiters();
         }
     }
 
-    /// It has heard everything.
+    /// Reports that the listener has taken all output, and opens the pace.
     pub fn caught_up(&self) {
         self.gate.waited.store(0, Ordering::Relaxed);
         self.open();
     }
 
-    /// Whether somebody is behind.
+    /// Returns whether the listener is behind.
     pub fn is_shut(&self) -> bool {
         self.gate.is_shut.load(Ordering::SeqCst)
     }
 
-    /// Waits until output may be taken: for one second in all, until everything has been heard.
+    /// Waits until output may be taken. The waits last at most one second in all, until the
+    /// listener has caught up.
     pub(super) async fn ready(&self) {
         loop {
-            let opened = self.gate.opened.notified(); // from here on
+            let opened = self.gate.opened.notified(); // before the check, so that no call of `open` is missed
             let left = CREDIT.saturating_sub(Duration::from_micros(self.gate.waited.load(Ordering::Relaxed)));
             if left.is_zero() || !self.is_shut() {
                 return;
@@ -64,7 +66,7 @@ impl Pace {
     }
 }
 
-/// Two are the same when whoever shuts one shuts the other.
+/// Two are equal if they share one switch.
 impl PartialEq for Pace {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.gate, &other.gate)

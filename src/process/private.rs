@@ -1,12 +1,13 @@
-//! Keeps what this process knows from the programs it starts: they run as the same user, who may otherwise read its environment
-//! and its memory, keys included, under `/proc`.
+//! Protection of this process's secrets from the programs it starts. They run as the same user, and
+//! could otherwise read its environment and memory, including keys, under `/proc`.
 
-/// From here on nobody but a privileged user may look into this process, and it leaves no core file (prctl(2),
-/// `PR_SET_DUMPABLE`). Programs that it starts are as open as ever. Only Linux knows this; elsewhere nothing happens.
+/// Lets only privileged users look into this process from now on, and disables its core file
+/// (prctl(2), `PR_SET_DUMPABLE`). Does not change the programs that it starts. Does nothing on
+/// systems other than Linux.
 pub fn keep_private() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
-        tracing::debug!(%error, "programs that are started could read this process's environment");
+        tracing::debug!(%error, "started programs may be able to read this process's environment");
     }
 }
 

@@ -1,5 +1,6 @@
-//! Whether programs behind a wall can write in a folder at all. Behind a wall not even root has rights beyond those of any user, so a checkout of
-//! somebody else cannot be worked in: that is said before anything is spent.
+//! A check of whether programs in a sandbox can write in a folder at all. In a sandbox even root
+//! has only the rights of an ordinary user. So fledge cannot work in a checkout that belongs to
+//! another user, and it reports that before anything is spent.
 
 use rustix::fs::{Access, access};
 use rustix::process::{getegid, geteuid, getgroups};
@@ -7,16 +8,16 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What keeps tools from writing in a workspace.
+/// The reason why tools cannot write in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwritable {
-    /// In a line, with the users that it is about.
+    /// The reason in one line, with the users involved.
     pub why: String,
-    /// What mends it, in a line.
+    /// The remedy in one line.
     pub mend: String,
 }
 
-/// Why nothing behind a wall could be written in this folder; `None` where it can.
+/// Returns why programs in a sandbox cannot write in this folder. `None` if they can.
 pub fn unwritable(workspace: &Path) -> Option<Unwritable> {
     let meta = workspace.metadata().ok()?;
     let (own, owner, group) = (geteuid().as_raw(), meta.uid(), meta.gid());
@@ -26,21 +27,22 @@ pub fn unwritable(workspace: &Path) -> Option<Unwritable> {
         true => None,
         false if own != owner => Some(Unwritable {
             why: format!(
-                "{shown} belongs to user {owner}, and fledge runs as user {own}: in the sandbox nothing could be written there"
+                "{shown} belongs to user {owner}, but fledge runs as user {own}: \
+                 programs in the sandbox cannot write there"
             ),
             mend: format!(
-                "run fledge as user {owner} (`setpriv --reuid {owner} --regid {group} --clear-groups fledge …`), or `chown -R {own} {shown}`, or take \
-                 --sandbox off"
+                "run fledge as user {owner} (`setpriv --reuid {owner} --regid {group} --clear-groups fledge …`), \
+                 or `chown -R {own} {shown}`, or use --sandbox off"
             ),
         }),
         false => Some(Unwritable {
-            why: format!("{shown} cannot be written by user {own}, who owns it"),
-            mend: format!("`chmod u+rwx {shown}`, or mount it so that it can be written"),
+            why: format!("{shown} is not writable for user {own}, who owns it"),
+            mend: format!("`chmod u+rwx {shown}`, or mount it writable"),
         }),
     }
 }
 
-/// Whether its mode gives this user what is needed to make files there, without any rights beyond.
+/// Returns whether the folder's mode lets this user create files in it, without any privileges.
 fn is_given(meta: &Metadata) -> bool {
     const MAKING: u32 = 0o3;
     let has_group =

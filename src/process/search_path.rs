@@ -1,10 +1,11 @@
-//! The search path of programs that fledge starts for itself, beside an agent that writes in a folder.
+//! The search path of programs that fledge starts for itself while an agent writes in a folder.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The folders of a search path in which nobody who writes below `root` can put a program: those with a whole path that are there, and
-/// not in it, links followed. Of the others none counts, also not one that is yet to be made.
+/// Returns the folders of a search path in which an agent that writes below `root` cannot put a
+/// program. These are existing folders with an absolute path that are not in `root`, links
+/// followed. All others are left out, including folders that do not exist yet.
 pub fn outside(search_path: &str, root: &Path) -> String {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let is_safe = |folder: &&str| {
@@ -14,8 +15,8 @@ pub fn outside(search_path: &str, root: &Path) -> String {
     search_path.split(':').filter(is_safe).collect::<Vec<_>>().join(":")
 }
 
-/// Finds the file of a program by its name in a search path, or by its whole path: the first that can be run. Folders without a
-/// whole path do not count.
+/// Returns the file of a program: the first one that can be run under this name in the search path,
+/// or the program at this absolute path. Ignores folders with a relative path.
 pub fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         let found = if file.is_absolute() { file.metadata().ok() } else { None };
@@ -27,7 +28,7 @@ pub fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
     std::env::split_paths(search_path).map(|folder| folder.join(name)).find(runs)
 }
 
-/// The same environment with such a search path.
+/// Returns the environment with the search path that [`outside`] returns.
 pub fn with_path_outside(env: &[(String, String)], root: &Path) -> Vec<(String, String)> {
     let safe = |(name, value): &(String, String)| {
         let value = if name == "PATH" { outside(value, root) } else { value.clone() };

@@ -1,6 +1,7 @@
-//! Starts one program: with closed input, its output in a pipe, and as the leader of a process group of its own. Most steps are
-//! started where this process is, by what the system has for that; the way through [`std::process`] does more, and costs more for
-//! each variable than the start itself.
+//! The start of one program, with closed input, its output in a pipe, and as the leader of its own
+//! process group. Most steps start in this process's own directory, and for these posix_spawn(3)
+//! suffices. The way through [`std::process`] does more, and costs more for each variable than the
+//! start itself.
 
 use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
@@ -13,23 +14,23 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-/// A program that is to be started.
+/// A program to start.
 pub(super) struct Program<'a> {
     pub(super) path: &'a str,
     pub(super) args: &'a [String],
     pub(super) dir: &'a Path,
     pub(super) variables: &'a Variables,
-    /// What it reads, if anything.
+    /// Its standard input, if any.
     pub(super) input: Option<OwnedFd>,
-    /// Where it writes.
+    /// Its standard output.
     pub(super) output: PipeWriter,
-    /// Where it complains, if that is elsewhere.
+    /// Its standard error, if that is not its output.
     pub(super) errors: Option<OwnedFd>,
 }
 
 impl Program<'_> {
-    /// Starts it with `mark`, the variable of its step, in its environment. A program that leads a
-    /// session has no terminal.
+    /// Starts the program with `mark`, the variable of its step, in its environment. A program that
+    /// leads a session has no terminal.
     pub(super) fn start(self, mark: &str, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
         if !in_session && self.path.contains('/') && self.starts_here() {
@@ -38,7 +39,7 @@ impl Program<'_> {
         self.start_anywhere(mark, in_session)
     }
 
-    /// Whether its folder is the one that this process is in.
+    /// Returns whether the program's directory is that of this process.
     #[cfg(target_os = "linux")]
     fn starts_here(&self) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
@@ -72,7 +73,7 @@ impl Program<'_> {
         attributes.set_flags(flags)?;
         attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
         attributes.set_sigmask(&SigSet::empty())?;
-        // Of all that this process does to signals, what it ignores is all that would be inherited.
+        // A program inherits ignored signals, but no handlers. fledge itself ignores only SIGPIPE.
         attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
 
         let started = posix_spawn(path.as_c_str(), &files, &attributes, &args, &variables)?;
@@ -98,7 +99,8 @@ impl Program<'_> {
     }
 }
 
-/// What a program reads that has no input: opened once, since it has no position that programs could share.
+/// Returns the standard input of programs without input. It is opened once, since it has no
+/// position that programs could share.
 #[cfg(target_os = "linux")]
 fn nothing() -> io::Result<&'static File> {
     static NOTHING: OnceLock<File> = OnceLock::new();
@@ -109,5 +111,5 @@ fn nothing() -> io::Result<&'static File> {
 }
 
 fn numberless() -> io::Error {
-    io::Error::other("the program has no number")
+    io::Error::other("the program has no process id")
 }

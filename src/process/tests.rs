@@ -1,4 +1,4 @@
-//! Real small programs: what is captured, how they are ended, and that nothing of them is left.
+//! Tests with small real programs: captured output, ways to end, and that no process is left.
 
 use super::*;
 use crate::limits::{LINGER, LOG_LIMIT};
@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A sleep that no other test, and no other process of the machine, has. It outlasts every wait.
+/// Returns a sleep command that no other process of the machine runs. It outlasts every wait.
 fn unique_sleep() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let seconds = (2 * PATIENCE).as_secs();
     format!("sleep {seconds}.{}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// How many processes run this sleep. Shells that only mention it are not counted.
+/// Counts the processes that run this sleep. Shells that only mention it do not count.
 fn running(sleep: &str) -> usize {
     let wanted = format!("{}\0", sleep.replace(' ', "\0"));
     let lines = fs::read_dir("/proc")
@@ -42,7 +42,8 @@ async fn finish(invocation: Invocation) -> Ended {
     run(invocation, &CancellationToken::new(), &|_| {}).await
 }
 
-/// Runs a script that leaves `sleep` behind by the given means, and checks that nothing is left when it is over.
+/// Runs a script that leaves `SLEEP` behind, and checks that no process is left when the script is
+/// over.
 async fn leaves_nothing(script: &str) {
     let sleep = unique_sleep();
     let ended = finish(shell(&script.replace("SLEEP", &sleep))).await;
@@ -155,7 +156,8 @@ async fn a_dropped_run_takes_its_whole_tree_with_it() {
         let running = run(shell(&script), &stop, &on_output);
         tokio::select! { _ = running => unreachable!("it sleeps"), () = ready.notified() => {} }
     }
-    // They are killed when the drop is over; the kernel may need a moment to take their command lines away.
+    // The processes are killed when the drop is over. The kernel may need a moment to remove their
+    // command lines.
     let gone = async {
         while running(&sleep) > 0 {
             tokio::task::yield_now().await;
@@ -201,7 +203,7 @@ async fn children_that_this_process_has_for_other_reasons_live_on() {
 #[tokio::test]
 async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
     let folder = crate::test_support::temp_dir();
-    // One that has ended can be asked for its number until it is reaped.
+    // `kill -0` finds an ended process until it is reaped.
     let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ >> numbers' &); done
         until [ $(cat numbers | wc -l) = 8 ]; do sleep 0.01; done
         for number in $(cat numbers); do while kill -0 $number; do sleep 0.005; done; done";
@@ -239,7 +241,7 @@ async fn an_end_by_signal_is_told_by_its_number() {
 
 #[tokio::test]
 async fn a_program_has_the_same_around_it_however_it_is_started() {
-    // Of the signals those up to 28: the C library has some others for itself.
+    // Compares signals up to 28 only, since the C library uses some others for itself.
     let script = r#"env | grep -v -E -e '^[A-Z]{7}_ID=[0-9]+$' -e ^PWD= | sort; env | grep -q -E '^[A-Z]{7}_ID=' && echo marked; pwd; ls /proc/self/fd
         grep ^Sig /proc/$$/status | grep -v ^SigQ | sed -E 's/^(Sig...).*(.{7})$/\1 \2/'
         [ "$(cut -d' ' -f 5 /proc/$$/stat)" = $$ ] && echo leads; readlink /proc/$$/fd/0; false | true; exit 3"#;
@@ -267,10 +269,10 @@ async fn what_cannot_be_started_says_why() {
             Invocation { program: "no-such-program".into(), ..base.clone() },
             "there is no program `no-such-program`".into(),
         ),
-        (Invocation { program: text.clone(), ..base.clone() }, format!("`{text}` may not be run: permission denied")),
+        (Invocation { program: text.clone(), ..base.clone() }, format!("cannot run `{text}`: permission denied")),
         (
             Invocation { args: vec!["x".repeat(5_000_000)], ..base.clone() },
-            "the arguments and environment of `sh` are longer than the system takes".into(),
+            "the arguments and environment of `sh` exceed the limit of the system".into(),
         ),
         (
             Invocation { log: Some("/proc/no/step.log".into()), ..base },
@@ -283,7 +285,7 @@ async fn what_cannot_be_started_says_why() {
     let here = Invocation { dir: std::env::current_dir().unwrap(), ..shell("true") };
     for (program, why) in [
         ("/no/such", "there is no program `/no/such`".to_owned()),
-        (&text, format!("`{text}` may not be run: permission denied")),
+        (&text, format!("cannot run `{text}`: permission denied")),
     ] {
         assert_eq!(finish(Invocation { program: program.into(), ..here.clone() }).await.end, End::NotStarted(why));
     }

@@ -1,14 +1,16 @@
-//! Makes a program's output harmless and short. Pure: the same bytes give the same text.
+//! Functions that make a program's output harmless and short. Pure: the same bytes give the same
+//! text.
 
 use std::fmt::Write as _;
 
 /// The longest marker that [`join`] writes.
 const MARKER: usize = 48;
-/// The longest piece of a line that is left out for the sake of a clean cut.
+/// The longest piece of a line that is left out for a cut at a line end.
 const LINE: usize = 160;
 
-/// The valid text of raw output: invalid UTF-8 replaced, terminal escapes, control and invisible direction characters
-/// removed, and of a line that was rewritten with carriage returns only its last state.
+/// Returns the valid text of raw output. Replaces invalid UTF-8, and removes terminal escapes,
+/// control characters and invisible direction characters. Keeps only the last state of a line that
+/// carriage returns have rewritten.
 pub fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
@@ -27,7 +29,8 @@ pub fn clean(bytes: &[u8]) -> String {
     screen.text
 }
 
-/// A text without terminal escapes, control characters, and characters that hide or turn others, or hide in others.
+/// Returns a text without terminal escapes, control characters, and characters that are invisible
+/// or change how others appear.
 pub fn visible(text: &str) -> String {
     let hides = |c: char| {
         matches!(
@@ -39,13 +42,15 @@ pub fn visible(text: &str) -> String {
     clean(text.as_bytes()).replace(hides, "")
 }
 
-/// At most `limit` bytes of `text`: its start, a marked cut, and three times as much of its end.
+/// Returns at most `limit` bytes of `text`: its start, a marked cut, and three times as much of its
+/// end.
 pub fn shorten(text: &str, limit: usize) -> String {
     if text.len() <= limit { text.to_owned() } else { join(text, text, 0, limit) }
 }
 
-/// The start of `head` and the end of `tail` with a marked cut between, in at most `limit` bytes; `hidden` bytes were between
-/// the two. The two may be the same text when it is longer than `limit`.
+/// Returns the start of `head` and the end of `tail` with a marked cut between them, in at most
+/// `limit` bytes. `hidden` bytes were between `head` and `tail`. Both may be the same text if it is
+/// longer than `limit`.
 pub(super) fn join(head: &str, tail: &str, hidden: u64, limit: usize) -> String {
     if limit < 4 * MARKER {
         return tail[from(tail, limit)..].to_owned();
@@ -63,7 +68,7 @@ pub(super) fn join(head: &str, tail: &str, hidden: u64, limit: usize) -> String 
     text
 }
 
-/// What the lines show, as they are written.
+/// The visible text of a terminal, built character by character.
 #[derive(Default)]
 struct Screen {
     text: String,
@@ -96,15 +101,15 @@ impl Screen {
     }
 }
 
-/// Whether it is one of those that change what a reader sees without being seen: direction controls, line separators, the byte order mark,
-/// and the tag characters that hide text.
+/// Returns whether a character changes what a reader sees and is itself invisible. These are
+/// direction controls, line separators, the byte order mark, and the tag characters that hide text.
 pub fn is_invisible(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Skips what follows an escape character (ECMA-48, section 5.3 and annex on 7-bit forms).
+/// Skips the characters after an escape character (ECMA-48, section 5.3 and annex on 7-bit forms).
 fn skip_escape(chars: &mut Chars<'_>) {
     match chars.peek() {
         Some('[') => {
@@ -129,8 +134,8 @@ fn skip_control_sequence(chars: &mut Chars<'_>) {
     chars.next_if(|char| matches!(char, '@'..='~'));
 }
 
-/// Skips a command string to its terminator. One that was never ended stops at the end of its line, so that it cannot swallow
-/// the rest of the output.
+/// Skips a command string up to its terminator. A string without a terminator ends at the end of
+/// its line, so that it cannot swallow the rest of the output.
 fn skip_string(chars: &mut Chars<'_>) {
     while let Some(char) = chars.next_if(|char| *char != '\n') {
         match char {
@@ -141,26 +146,27 @@ fn skip_string(chars: &mut Chars<'_>) {
     }
 }
 
-/// Where to cut after at most `most` bytes: behind a line, unless that would lose a long piece of one.
+/// Returns where to cut after at most `most` bytes. Prefers the end of a line, unless that loses
+/// more than [`LINE`] bytes of one.
 fn whole_lines_upto(text: &str, most: usize) -> usize {
     let end = upto(text, most);
     let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
     if end < text.len() && end - line <= LINE { line } else { end }
 }
 
-/// Where to cut before at most `most` bytes, in the same way.
+/// Returns where to cut before at most `most` bytes, by the rule of [`whole_lines_upto`].
 fn whole_lines_from(text: &str, most: usize) -> usize {
     let start = from(text, most);
     let line = text[start..].find('\n').map_or(text.len(), |at| start + at + 1);
     if start > 0 && line - start <= LINE { line } else { start }
 }
 
-/// The last character boundary at or before `at`.
+/// Returns the last character boundary at or before `at`.
 fn upto(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The first character boundary that leaves at most `most` bytes after it.
+/// Returns the first character boundary that leaves at most `most` bytes after it.
 fn from(text: &str, most: usize) -> usize {
     (text.len().saturating_sub(most)..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }

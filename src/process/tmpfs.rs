@@ -1,4 +1,5 @@
-//! Files in memory (tmpfs) that only the processes of one program see: `/tmp` and `/dev/shm` of a sandbox.
+//! Memory used by file systems in memory (tmpfs) that only the processes of one program see: `/tmp`
+//! and `/dev/shm` of a sandbox.
 
 use super::census;
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The numbers of file systems that keep their files in memory: tmpfs and ramfs (statfs(2)).
+/// The type numbers of file systems that keep their files in memory: tmpfs and ramfs (statfs(2)).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Returns whether a folder is on a file system that keeps its files in memory.
@@ -16,20 +17,20 @@ pub fn is_in_memory(folder: &Path) -> bool {
     IN_MEMORY.contains(&(number & 0xffff_ffff))
 }
 
-/// True if fledge itself runs behind bubblewrap, as the host of tools does. Then the file systems
-/// that it sees are those of its programs.
+/// True if fledge itself runs in bubblewrap, as the host of tools does. Then its programs see the
+/// same file systems as fledge.
 static IS_SANDBOXED: LazyLock<bool> =
     LazyLock::new(|| census::read("/proc/1/comm").is_some_and(|name| name.trim_end() == "bwrap"));
 
-/// Devices of the file systems in memory that do not belong to a program: fledge sees them, too.
+/// Devices of the file systems in memory that fledge also sees, so they do not belong to a program.
 static SHARED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let devices = mounts.lines().filter_map(in_memory).map(|(device, _)| device.to_owned());
     devices.filter(|_| !*IS_SANDBOXED).collect()
 });
 
-/// Returns the bytes of files that these processes hold in memory, each file system counted once.
-/// Without `/proc`, that is 0.
+/// Returns the bytes of files that these processes hold in memory, with each file system counted
+/// once. Returns 0 without `/proc`.
 pub(super) fn held_by(pids: impl Iterator<Item = i32>) -> u64 {
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = namespace("self").filter(|_| !*IS_SANDBOXED);
@@ -53,8 +54,8 @@ pub(super) fn held_by(pids: impl Iterator<Item = i32>) -> u64 {
     bytes
 }
 
-/// The bytes that the file system with this device holds. `None` where `place` has another one: a
-/// sandbox is being built, or something is mounted over it.
+/// Returns the bytes that the file system with this device holds. `None` if `place` is on another
+/// device: a sandbox is being built, or something is mounted over it.
 fn held(place: &str, device: &str) -> Option<u64> {
     let folder = fs::File::open(place).ok()?;
     let found = folder.metadata().ok()?.dev();
@@ -62,14 +63,14 @@ fn held(place: &str, device: &str) -> Option<u64> {
     Some(used.f_blocks.saturating_sub(used.f_bfree).saturating_mul(used.f_frsize))
 }
 
-/// The device as `mountinfo` writes it, `major:minor` (makedev(3)).
+/// Returns the device as `mountinfo` writes it, `major:minor` (makedev(3)).
 fn numbers(device: u64) -> String {
     let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
     let minor = (device & 0xff) | (device >> 12 & !0xff);
     format!("{major}:{}", minor & 0xffff_ffff)
 }
 
-/// The device and the place of a file system in memory, by its line in `mountinfo`
+/// Returns the device and the place of a file system in memory, from its line in `mountinfo`
 /// (proc_pid_mountinfo(5)).
 fn in_memory(line: &str) -> Option<(&str, &str)> {
     let (mount, kind) = line.split_once(" - ")?;

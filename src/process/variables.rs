@@ -1,26 +1,29 @@
-//! The whole environment of a program, made once and handed to as many as have the same.
+//! The whole environment of a program, made once and shared by all programs with the same
+//! environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::sync::Arc;
 
-/// Names with their values, cheap to clone.
+/// Environment variables with their values, cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variables {
-    /// Each as `NAME=value`; `None` where one holds a NUL, which no program can be given.
+    /// Each entry as `NAME=value`. `None` if an entry contains a NUL, which no program can receive.
     entries: Option<Arc<[CString]>>,
 }
 
 impl Variables {
-    /// These alone. Of two values for a name the later one counts.
+    /// Makes an environment of these variables alone. If a name appears twice, its later value
+    /// counts.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let pairs: BTreeMap<String, String> = pairs.into_iter().collect();
         let entries = pairs.into_iter().map(|(name, value)| CString::new(format!("{name}={value}")));
         Self { entries: entries.collect::<Result<_, _>>().ok() }
     }
 
-    /// These and others, which win over them.
+    /// Returns this environment with other variables added, which replace those with the same
+    /// names.
     pub fn with<'a>(&self, others: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let mut others = others.into_iter().peekable();
         if others.peek().is_none() || self.entries.is_none() {
@@ -30,18 +33,21 @@ impl Variables {
         Self::new(own.chain(others.map(|(name, value)| (name.clone(), value.clone()))))
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Each with its value.
+    /// Iterates over the names and values.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let entries = self.entries.iter().flat_map(|entries| entries.iter());
         entries.filter_map(|entry| entry.to_str().ok()?.split_once('='))
     }
 
-    /// All variables, in the form that a program is given.
+    /// Returns the entries in the form in which a program receives them.
+    ///
+    /// # Errors
+    /// `InvalidInput` if an entry contains a NUL.
     pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = &CStr>> {
         let entries = self.entries.as_ref().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok(entries.iter().map(CString::as_c_str))

@@ -1,4 +1,4 @@
-//! One answer from its bytes: framing and decoder together, without a connection.
+//! The decoding of one answer from its bytes: framing and decoder together, without a connection.
 
 use super::{
     DeltaSink,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::chat::{ModelError, Reply, Spent};
 
-/// An answer of which bytes come.
+/// An answer whose bytes are still arriving.
 #[derive(Debug)]
 pub(super) struct Answer {
     framing: Framing,
@@ -15,12 +15,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// An answer of which nothing has come.
+    /// Creates an answer before its first byte.
     pub(super) fn new(dialect: &dyn Dialect, turn: u64) -> Self {
         Self { framing: Framing::new(dialect.form()), decoder: dialect.decoder(turn) }
     }
 
-    /// Takes the next bytes: what they did for it. What follows its end is not looked at.
+    /// Decodes the next bytes and returns their effect on the answer. Bytes after the end of the
+    /// answer are ignored.
     pub(super) fn take(&mut self, bytes: &[u8], deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let mut pulse = Pulse::Idle;
         self.framing.push(bytes);
@@ -34,14 +35,16 @@ impl Answer {
         Ok(pulse)
     }
 
-    /// Takes the data of an event that came without a stream.
+    /// Decodes the data of an event that did not come from a stream.
     pub(super) fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         self.decoder.feed(event, deltas)
     }
 
-    /// No more bytes come. Some servers forget the end of the very last event, so it may be the one that ends the answer.
-    /// Where the body is known to be whole (`is_whole`), an answer that is complete by what is in it counts without the
-    /// protocol's end; see [`Decoder::close`].
+    /// Ends the answer after its last byte.
+    ///
+    /// Some servers forget the end of the very last event, so the remaining bytes may be the event
+    /// that ends the answer. If the body is known to be whole (`is_whole`), a complete answer
+    /// counts without the end marker of the protocol; see [`Decoder::close`].
     pub(super) fn finish(&mut self, is_whole: bool, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         match self.framing.finish().map(|event| self.decoder.feed(event, deltas)) {
             Some(Ok(Pulse::Done(reply))) => return Ok(*reply),
@@ -53,7 +56,7 @@ impl Answer {
         reply.ok_or_else(|| ModelError::network("the stream ended before the answer did"))
     }
 
-    /// What it has used so far, as far as the provider has said it.
+    /// Returns the use of the answer so far, as far as the provider reported it.
     pub(super) fn spent(&self) -> Spent {
         self.decoder.spent()
     }

@@ -1,5 +1,5 @@
-//! What every wire format over HTTP must say of itself, and the few rules they share. A dialect knows bytes and words; it
-//! never waits.
+//! The interface of all wire formats over HTTP, and the rules that they share. A dialect only
+//! converts data; it never waits.
 
 use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
 use crate::chat::{Block, Message, ModelError, ModelFault, Reply, Spent, ToolInput, ToolResult};
@@ -8,96 +8,101 @@ use std::fmt;
 
 /// One wire format.
 pub(super) trait Dialect: fmt::Debug + Send + Sync {
-    /// The provider's name, as [`super::Kind::name`] has it.
+    /// Returns the provider's name, equal to [`super::Kind::name`].
     fn name(&self) -> &'static str;
 
-    /// The provider's own address.
+    /// Returns the provider's own base URL.
     fn own_base(&self) -> &'static str;
 
-    /// Whether the provider's own address demands a key.
+    /// Returns true if the provider's own address demands a key.
     fn wants_key(&self) -> bool {
         true
     }
 
-    /// The path to ask, when the base URL has this path (without a slash at its end).
+    /// Returns the request path for a base URL with this path (without a trailing slash).
     fn path(&self, base: &str) -> String;
 
-    /// The headers that every request has.
+    /// Returns the headers of every request.
     fn headers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()
     }
 
-    /// The header that carries the key.
+    /// Returns the header that carries the key.
     fn key_header(&self, key: &Secret) -> (&'static str, String) {
         ("authorization", format!("Bearer {}", key.reveal()))
     }
 
-    /// The request's body. The same conversation gives the same bytes, so that a provider's cache knows it again.
+    /// Builds the request body. Equal conversations give equal bytes, so the provider's cache
+    /// recognizes them.
     fn body(&self, endpoint: &Endpoint, request: &Request) -> Value;
 
-    /// How the answer is divided into events.
+    /// Returns the way in which the answer is divided into events.
     fn form(&self) -> Form {
         Form::Events
     }
 
-    /// The events by which a stream would have said what came as one JSON value; none where that is no answer.
+    /// Splits a non-streamed JSON answer into the events of the equivalent stream. Returns no
+    /// events if the value is not an answer.
     fn events_of(&self, whole: &Value) -> Vec<String>;
 
-    /// A decoder for the answer of a turn, whose number keeps made ids apart from those of other turns.
+    /// Creates a decoder for the answer of a turn. The turn's number makes generated ids unique
+    /// across turns.
     fn decoder(&self, turn: u64) -> Box<dyn Decoder>;
 }
 
-/// Turns the events of one answer into a reply. Strict: what does not follow the protocol is an error, never skipped.
+/// A decoder from the events of one answer to a reply. It is strict: it never skips a violation of
+/// the protocol, but returns an error.
 pub(super) trait Decoder: fmt::Debug + Send {
-    /// Takes the data of the next event.
+    /// Decodes the data of the next event.
     fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
 
-    /// Returns the answer if it is complete and only the protocol's end is missing. Called once, when the body has ended as
-    /// it should: some servers leave out their last line.
+    /// Returns the answer if it is complete and only the end marker of the protocol is missing.
+    /// Called once, after the body ended properly: some servers leave out their last line.
     fn close(&mut self) -> Option<Reply> {
         None
     }
 
-    /// What the answer has used so far, as far as the provider has said it.
+    /// Returns the use of the answer so far, as far as the provider reported it.
     fn spent(&self) -> Spent;
 }
 
-/// What an event did for the answer.
+/// The effect of an event on the answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum Pulse {
-    /// Nothing: a ping, or something unknown.
+    /// No effect: a ping or an unknown event.
     Idle,
-    /// It brought it on.
+    /// The event extended the answer.
     Progress,
-    /// It ended it.
+    /// The event ended the answer.
     Done(Box<Reply>),
 }
 
-/// An answer that breaks the protocol.
+/// Creates the error of an answer that violates the protocol.
 pub(super) fn protocol(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelFault::Protocol, message)
 }
 
-/// The JSON of an event.
+/// Parses the JSON object of an event.
 pub(super) fn json_of(event: &str) -> Result<Value, ModelError> {
     let value: Value =
         serde_json::from_str(event).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(protocol("an event is not a JSON object")) }
 }
 
-/// A text member of a JSON object; empty when it is missing, null or something else.
+/// Returns a text member of a JSON object; empty if it is missing, null or not a text.
 pub(super) fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A token count of a usage object: zero when it is missing, `None` when it cannot be true.
+/// Returns a token count of a usage object: zero if it is missing, `None` if the value is invalid
+/// or implausible.
 pub(super) fn count(usage: &Value, member: &str) -> Option<u64> {
     token_count(usage.get(member).unwrap_or(&Value::Null))
 }
 
-/// The same of the member itself.
+/// Like [`count`], for the member's value.
 pub(super) fn token_count(value: &Value) -> Option<u64> {
-    /// More than any one call can cost.
+    /// A number above the tokens of any single call.
     const ABSURD: u64 = 1_000_000_000;
     match value {
         Value::Null => Some(0),
@@ -105,14 +110,16 @@ pub(super) fn token_count(value: &Value) -> Option<u64> {
     }
 }
 
-/// A tool's name as providers accept it in a conversation: a model may have made one up that they would refuse.
+/// Returns a tool's name in a form that providers accept. A model may have invented a name that
+/// they would refuse.
 pub(super) fn wire_name(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let name: String = name.chars().take(64).map(allowed).collect();
     if name.is_empty() { "_".to_owned() } else { name }
 }
 
-/// A call's arguments as they go back into the conversation: always an object, which is all that providers accept.
+/// Returns a call's arguments for the conversation: always an object, because providers accept
+/// nothing else.
 pub(super) fn wire_input(input: &ToolInput) -> Value {
     match input {
         ToolInput::Object(value) => value.clone(),
@@ -122,9 +129,9 @@ pub(super) fn wire_input(input: &ToolInput) -> Value {
     }
 }
 
-/// The request for a model that takes no pictures: a word stands where one would be shown.
+/// Replaces all images of a request with a text, for a model that does not accept images.
 pub(super) fn without_images(request: &Request) -> Request {
-    const UNSEEN: &str = "[a picture, which you cannot see]";
+    const UNSEEN: &str = "[an image that you cannot see]";
     let block = |block: &Block| match block {
         Block::Image(_) => Block::Text { text: UNSEEN.into() },
         Block::ToolResult(result) if !result.images.is_empty() => {
@@ -151,7 +158,8 @@ pub(super) mod tests {
     use serde_json::json;
     use std::sync::Mutex;
 
-    /// Feeds the data of events to a decoder until it is done or fails: what it streamed, and how it ended (`Ok(None)`: not).
+    /// Feeds events to a decoder until the answer ends or fails. Returns the streamed deltas and
+    /// the end: `Ok(None)` if the answer did not end.
     pub(crate) fn decode<S: AsRef<str>>(
         decoder: &mut dyn Decoder,
         events: &[S],
@@ -182,7 +190,7 @@ pub(super) mod tests {
         assert_eq!(["files-read", "", "rm -rf é"].map(wire_name), ["files-read", "_", "rm_-rf__"]);
     }
 
-    /// A run of some turns, with everything that a conversation can have.
+    /// Creates a conversation of some turns with all kinds of blocks.
     fn conversation(turns: usize) -> Request {
         let call = |id: String| {
             Block::ToolUse(ToolCall { id, name: "read".into(), input: ToolInput::parse("{\"b\":1,\"a\":2}") })
@@ -220,7 +228,7 @@ pub(super) mod tests {
         let message = |content| Message { role: Role::User, content };
         let mut request = conversation(0);
         request.messages = [message(vec![Block::ToolResult(result), Block::Image(shown)])].into();
-        let unseen = "[a picture, which you cannot see]";
+        let unseen = "[an image that you cannot see]";
         let told = Block::ToolResult(ToolResult::text("c", format!("a.png\n{unseen}"), false));
         assert_eq!(*without_images(&request).messages, [message(vec![told, Block::Text { text: unseen.into() }])]);
     }
@@ -236,7 +244,8 @@ pub(super) mod tests {
         for (kind, dialect, member) in dialects {
             let base_url = Some("http://127.0.0.1".into());
             let endpoint = Endpoint { base_url, reasoning: Some(Effort::High), ..Endpoint::new(kind, "m") };
-            // The marks for Anthropic's cache wander; they are no part of what is cached.
+            // The marks for Anthropic's cache move from turn to turn, and are not part of the
+            // cached text.
             let parts = |turns| {
                 let mut body = dialect.body(&endpoint, &conversation(turns));
                 let messages = body[member].take().to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");

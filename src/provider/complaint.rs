@@ -1,23 +1,25 @@
-//! What an API says instead of an answer, as a status or inside a stream, and what is to be done about it.
+//! Errors that an API reports, by status or inside a stream, and their classification as
+//! [`ModelFault`].
 //!
-//! Sources: the error pages of the Anthropic and OpenAI API references, and the words that compatible servers use.
+//! Sources: the error pages of the Anthropic and OpenAI API references, and the messages of
+//! compatible servers.
 
 use crate::chat::{ModelError, ModelFault};
 use jiff::{Timestamp, fmt::rfc2822};
 use serde_json::Value;
 
-/// An error as an API words it.
+/// An error report of an API.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Complaint {
-    /// Its type and code, in lower case, with a space between.
+    /// The type and the code, in lower case, separated by a space.
     label: String,
-    /// Its code, when that is an HTTP status, as a number (OpenRouter) or as a text (LiteLLM).
+    /// The code, if it is an HTTP status, as a number (OpenRouter) or as a text (LiteLLM).
     status: Option<u16>,
-    /// Its text.
+    /// The message.
     message: String,
 }
 
-/// Names and wordings of an account without money or quota.
+/// Error names and phrases for an account without money or quota.
 const MONEY: [&str; 12] = [
     "insufficient_quota",
     "billing_error",
@@ -33,7 +35,7 @@ const MONEY: [&str; 12] = [
     "monthly usage limit",
 ];
 
-/// Names and wordings of a conversation that is too long.
+/// Error names and phrases for a conversation that is too long.
 const TOO_LONG: [&str; 9] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -47,7 +49,7 @@ const TOO_LONG: [&str; 9] = [
 ];
 
 impl Complaint {
-    /// Reads the body of a failed request; one that is not JSON of a known form is taken as it is.
+    /// Parses the body of a failed request. A body that is not JSON becomes the message.
     pub(super) fn parse(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(value) => Self::of(value.get("error").unwrap_or(&value)),
@@ -67,14 +69,16 @@ impl Complaint {
         }
     }
 
-    /// The error that this is inside a stream that began well: its own words decide, not the status 200.
+    /// Returns the error for a report inside a stream. The report decides the kind, because the
+    /// status was 200.
     pub(super) fn in_stream(self) -> ModelError {
         let fault = self.fault(self.status);
         let message = [self.label.as_str(), self.message.as_str()].join(" ");
         ModelError::new(fault, format!("the stream reports: {}{}", message.trim(), hint(fault)))
     }
 
-    /// The error that this is as the answer to a request. `header` looks a header up; `now` is for a date among them.
+    /// Returns the error for a failed request. `header` looks up a header; `now` is the reference
+    /// for a date in `retry-after`.
     pub(super) fn refusal<'a>(
         self,
         status: u16,
@@ -124,7 +128,7 @@ impl Complaint {
 
     fn fault_by_label(&self) -> ModelFault {
         let has = |word| self.label.contains(word);
-        // Ollama's errors are a text and have no type.
+        // Ollama's errors are plain text without a type.
         let said = self.message.to_lowercase();
         let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| said.contains(words));
         if says(&["unauthorized", "invalid api key", "forbidden"]) {
@@ -142,7 +146,8 @@ impl Complaint {
     }
 }
 
-/// Returns the title of a page, or else its words without tags. Other texts stay as they are.
+/// Returns the title of an HTML page, or else its text without tags. Other texts are returned
+/// unchanged.
 fn without_tags(body: &str) -> String {
     if !body.starts_with('<') {
         return body.to_owned();
@@ -169,10 +174,10 @@ fn without_tags(body: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The remedy for a refused key whose source is unknown.
+/// The hint for a refused key whose source is unknown.
 pub(super) const CHECK_THE_KEY: &str = " (check the key)";
 
-/// What a person can do about it.
+/// Returns the hint that tells people how to fix the problem.
 fn hint(fault: ModelFault) -> &'static str {
     match fault {
         ModelFault::Auth => CHECK_THE_KEY,
@@ -186,13 +191,14 @@ fn hint(fault: ModelFault) -> &'static str {
     }
 }
 
-/// A number of some unit as whole milliseconds, rounded up; nothing when it is not a number of the future.
+/// Parses a number of some unit as whole milliseconds, rounded up; `None` if it is not a number or
+/// is negative.
 fn milliseconds(text: &str, unit: f64) -> Option<u64> {
     let value = text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)?;
     Some((value * unit).ceil() as u64) // saturates
 }
 
-/// The time until an HTTP date, in milliseconds; nothing when it has passed.
+/// Returns the time until an HTTP date, in milliseconds; `None` if the date has passed.
 fn until(date: &str, now: Timestamp) -> Option<u64> {
     let then = rfc2822::DateTimeParser::new().parse_timestamp(date.trim()).ok()?;
     u64::try_from(then.as_millisecond().checked_sub(now.as_millisecond())?).ok().filter(|wait| *wait > 0)

@@ -1,74 +1,77 @@
-//! Bytes to events: server-sent events by the WHATWG standard (HTML, section 9.2), or one event a line, however the bytes are cut.
+//! The splitting of a byte stream into events: server-sent events of the WHATWG standard (HTML,
+//! section 9.2), or one event per line.
 //!
-//! Stricter than the standard in two ways: a line or event over [`MAX_EVENT`] bytes is an error, and so is text that is not
-//! UTF-8, because a replaced character is content silently lost. Names of events are not kept: every format that is read here says
-//! them in the data, too. Time is linear in the bytes; memory is one event and one chunk, and an event of one line is not copied.
+//! The result does not depend on how the bytes are divided into chunks. The reader is stricter than
+//! the standard in two ways. A line or event over [`MAX_EVENT`] bytes is an error. Text that is not
+//! UTF-8 is an error too, because a replacement character would hide lost content. Event names are
+//! dropped, because all supported formats repeat them in the data. The run time is linear in the
+//! bytes. The buffer holds one event and one chunk, and an event of one line is not copied.
 
 use memchr::{memchr, memchr2};
 
-/// Bytes that one line, or the data of one event, may have.
+/// The size limit of one line, or of the data of one event, in bytes.
 pub const MAX_EVENT: usize = 8 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The reader's state between two chunks. Push bytes, then take events until there are none.
+/// The reader's state between two chunks. Push bytes, then take events until none is left.
 #[derive(Debug)]
 pub struct Framing {
     form: Form,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that belong to lines already read.
+    /// Bytes at the start of the buffer that belong to finished lines.
     taken: usize,
-    /// Bytes of the buffer known to hold no end of the current line.
+    /// Bytes at the start of the buffer in which no end of the current line was found.
     scanned: usize,
-    /// The last line ended in CR: an LF that follows belongs to it.
+    /// True if the last line ended in CR. A following LF belongs to the same line end.
     after_cr: bool,
-    /// The first line was read, so a byte order mark means nothing any more.
+    /// True once the first line was read. A byte order mark has no meaning after it.
     begun: bool,
     data: Data,
-    /// Data that is not in the buffer, or not in one piece.
+    /// Event data that is no longer in the buffer, or not contiguous.
     joined: Vec<u8>,
 }
 
-/// How a stream is divided into events.
+/// The way in which a stream is divided into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Server-sent events.
     Events,
-    /// Every line that is not blank.
+    /// One event per non-blank line.
     Lines,
 }
 
-/// Where the data of the event under way is.
+/// The location of the current event's data.
 #[derive(Debug, Default)]
 enum Data {
-    /// It has none.
+    /// The event has no data yet.
     #[default]
     None,
-    /// One line, still in the buffer.
+    /// One line that is still in the buffer.
     Within { start: usize, end: usize },
-    /// In the place for it.
+    /// In [`Framing::joined`].
     Joined,
 }
 
-/// Why bytes are not events.
+/// The reason why bytes cannot be split into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// A line or an event is over [`MAX_EVENT`].
+    /// A line or an event exceeds [`MAX_EVENT`].
     #[error("an event of the stream has more than {} MiB", MAX_EVENT / 1024 / 1024)]
     TooLong,
-    /// The data of an event is no text.
+    /// The data of an event is not UTF-8.
     #[error("the stream is not UTF-8")]
     NotUtf8,
 }
 
 impl Framing {
-    /// Before the first byte.
+    /// Creates a reader before the first byte.
     pub fn new(form: Form) -> Self {
         let (buffer, joined) = (Vec::new(), Vec::new());
         Self { form, buffer, taken: 0, scanned: 0, after_cr: false, begun: false, data: Data::None, joined }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if let Data::Within { start, end } = self.data {
             self.joined.clear();
@@ -81,10 +84,10 @@ impl Framing {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The data of the next whole event among the bytes pushed so far.
+    /// Returns the data of the next complete event among the bytes pushed so far.
     ///
     /// # Errors
-    /// When the bytes are no events; nothing that follows can be trusted then.
+    /// If the bytes are not valid events. The rest of the stream is then unusable.
     pub fn next_event(&mut self) -> Result<Option<&str>, FramingError> {
         let found = loop {
             let Some((start, end)) = self.next_line()? else { return Ok(None) };
@@ -106,14 +109,14 @@ impl Framing {
         std::str::from_utf8(bytes).map(Some).map_err(|_| FramingError::NotUtf8)
     }
 
-    /// At the end of the stream: the event that was under way, as if its end had followed. The standard drops it; the caller
-    /// decides whether it was whole.
+    /// Ends the stream and returns the unfinished event, as if its end had followed. The standard
+    /// drops it; here the caller decides whether it was complete.
     pub fn finish(&mut self) -> Option<&str> {
         self.push(b"\n\n");
         self.next_event().ok().flatten()
     }
 
-    /// Where the next line without its end is.
+    /// Returns the range of the next line, without its line end.
     fn next_line(&mut self) -> Result<Option<(usize, usize)>, FramingError> {
         if self.after_cr && self.taken < self.buffer.len() {
             self.after_cr = false;
@@ -146,7 +149,8 @@ impl Framing {
         Ok(Some((start, end)))
     }
 
-    /// Takes a line of an event. All but data is passed over: comments, `event`, `id`, `retry`, and what the standard says to ignore.
+    /// Processes a line of an event. All fields except `data` are ignored: comments, `event`, `id`,
+    /// `retry`, and fields that the standard ignores.
     fn field(&mut self, start: usize, end: usize) -> Result<(), FramingError> {
         let line = &self.buffer[start..end];
         let value = match line.strip_prefix(b"data:") {
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a stream gives: its events, the one left over at the end, and the error that ended it.
+    /// The result of reading a stream: its events, the unfinished event, and the error.
     type Read = (Vec<String>, Option<String>, Option<FramingError>);
 
     fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {

@@ -1,5 +1,5 @@
-//! Keys that a program gives: run when a key is needed, again when it has grown old, and once more when it was refused. What the program
-//! prints is shown to nobody.
+//! Keys printed by a command. fledge runs the command when it needs a key, again when the key
+//! expires, and once more when the provider refuses it. The output of the command is never shown.
 
 use super::{Completion, DeltaSink, Endpoint, Provider, ProviderError, Renewal, Request, Secret, connect};
 use crate::chat::{Delta, ModelError, ModelFault};
@@ -13,56 +13,56 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How long the program may take.
+/// The time limit of the command.
 const KEY_TIME: Duration = Duration::from_secs(30);
-/// Bytes of the longest key.
+/// The size limit of the output, in bytes.
 const LONGEST_KEY: usize = 16 * 1024;
 
-/// A program that prints a key, and nothing else, to its standard output.
+/// A command that prints a key, and nothing else, to its standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyCommand {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its whole environment: the operator's.
+    /// The complete environment of the command, which is the operator's.
     pub env: Variables,
-    /// How long a key is good; `None`: until it is refused.
+    /// The lifetime of a key; `None` means that the key is valid until the provider refuses it.
     pub ttl: Option<Duration>,
 }
 
-/// The programs whose words an endpoint sends.
+/// The commands that print the secrets of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyCommands {
-    /// The one that prints the key.
+    /// The command that prints the key.
     pub key: Option<KeyCommand>,
-    /// Those that print the values of headers, by the headers' names.
+    /// The commands that print header values, with the headers' names.
     pub headers: Vec<(String, KeyCommand)>,
 }
 
-/// Who hears of each secret that such a program has printed, before it is sent anywhere.
+/// A callback that receives each secret printed by a command before it is sent anywhere.
 pub type Told = Arc<dyn Fn(&Secret) + Send + Sync>;
 
-/// Why there is no key. What the program printed is in none of these.
+/// The reason why a command gave no key. It never contains the command's output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// It could not be started.
-    #[error("the key command cannot be started: {0}")]
+    /// The command could not be started.
+    #[error("cannot start the key command: {0}")]
     NotStarted(String),
-    /// It took too long.
-    #[error("the key command did not end within {} s; it is given no terminal to ask on", KEY_TIME.as_secs())]
+    /// The command exceeded its time limit.
+    #[error("the key command did not end within {} s; it has no terminal for prompts", KEY_TIME.as_secs())]
     Late,
-    /// It failed.
+    /// The command failed.
     #[error("the key command failed with {0}; run it by hand to see why")]
     Failed(String),
-    /// What it printed is no key.
+    /// The output is not a key.
     #[error("the key command printed {0} instead of a key")]
     NoKey(&'static str),
 }
 
 impl KeyCommand {
-    /// Runs the program; its standard error is not looked at, since it may hold the key too.
+    /// Runs the command. Its standard error is discarded, because it may contain the key too.
     ///
     /// # Errors
-    /// When it does not print exactly one line in time.
+    /// If the command does not print exactly one line in time.
     pub async fn run(&self) -> Result<Secret, KeyFault> {
         let script = r#"exec "$@" 2>/dev/null"#;
         let args = ["-c", script, "sh"].into_iter().map(str::to_owned).chain(self.command.iter().cloned());
@@ -80,17 +80,17 @@ impl KeyCommand {
         let Ended { end, output, .. } = run(invocation, &CancellationToken::new(), &|_| {}).await;
         match end {
             End::Exited(0) => {}
-            End::Exited(127) => return Err(KeyFault::NotStarted("there is no such program".into())),
-            End::Exited(126) => return Err(KeyFault::NotStarted("it may not be run".into())),
+            End::Exited(127) => return Err(KeyFault::NotStarted("program not found".into())),
+            End::Exited(126) => return Err(KeyFault::NotStarted("the program is not executable".into())),
             End::Exited(code) => return Err(KeyFault::Failed(format!("exit code {code}"))),
             End::Signalled(signal) => return Err(KeyFault::Failed(format!("signal {signal}"))),
             End::TimedOut | End::Stopped | End::Exceeded(_) => return Err(KeyFault::Late),
             End::NotStarted(why) => return Err(KeyFault::NotStarted(why)),
         }
         if output.total > LONGEST_KEY as u64 {
-            return Err(KeyFault::NoKey("far too much"));
+            return Err(KeyFault::NoKey("too many bytes"));
         }
-        let text = std::str::from_utf8(&output.head).map_err(|_| KeyFault::NoKey("what is no text"))?.trim();
+        let text = std::str::from_utf8(&output.head).map_err(|_| KeyFault::NoKey("invalid UTF-8"))?.trim();
         match text {
             "" => Err(KeyFault::NoKey("nothing")),
             text if text.chars().any(char::is_control) => Err(KeyFault::NoKey("more than one line")),
@@ -100,10 +100,10 @@ impl KeyCommand {
 }
 
 impl KeyCommands {
-    /// Runs all of them; gives the endpoint with what they printed.
+    /// Runs all commands and returns the endpoint with the printed secrets.
     ///
     /// # Errors
-    /// Why one of them gave nothing, and for what it was asked.
+    /// If a command gives no secret. The error names the cause, and for a header also its name.
     pub async fn fetch(&self, mut endpoint: Endpoint, told: &Told) -> Result<Endpoint, String> {
         if let Some(command) = &self.key {
             let key = command.run().await.map_err(|fault| fault.to_string())?;
@@ -119,23 +119,23 @@ impl KeyCommands {
         Ok(endpoint)
     }
 
-    /// Whether nothing comes from a program.
+    /// Returns true if no command is configured.
     pub fn is_empty(&self) -> bool {
         self.key.is_none() && self.headers.is_empty()
     }
 
-    /// How long what they printed is good.
+    /// Returns the shortest lifetime of the printed secrets.
     fn ttl(&self) -> Option<Duration> {
         let all = self.key.iter().chain(self.headers.iter().map(|(_, command)| command));
         all.filter_map(|command| command.ttl).min()
     }
 }
 
-/// The same as [`connect`] for an endpoint for which programs were asked already, and are asked again when what they printed has grown
-/// old or was refused.
+/// Like [`connect`], for an endpoint whose secrets come from commands. The endpoint already holds
+/// the first secrets. The commands run again when these expire or are refused.
 ///
 /// # Errors
-/// As those of [`connect`].
+/// The errors of [`connect`].
 pub fn connect_keyed(endpoint: Endpoint, sources: KeyCommands, told: Told) -> Result<Arc<dyn Provider>, ProviderError> {
     let held = Held { provider: connect(endpoint.clone())?, endpoint, round: 0, since: Stopwatch::start() };
     let name = format!("{}/{}", held.endpoint.kind.name(), held.endpoint.model);
@@ -150,17 +150,18 @@ struct Keyed {
     held: Mutex<Held>,
 }
 
-/// What is good for now.
+/// The current provider with its secrets.
 struct Held {
     provider: Arc<dyn Provider>,
     endpoint: Endpoint,
-    /// How often it has changed.
+    /// The number of changes of the secrets.
     round: u64,
     since: Stopwatch,
 }
 
 impl Keyed {
-    /// The provider with a key that is good for longer than this, and is not that of the round which was refused.
+    /// Returns the provider with secrets that stay valid for longer than `ahead`. If `refused` is
+    /// the current round, it fetches new secrets.
     async fn provider(&self, refused: Option<u64>, ahead: Duration) -> Result<(Arc<dyn Provider>, u64), ModelError> {
         let mut held = self.held.lock().await;
         let is_old = self.sources.ttl().is_some_and(|ttl| held.since.read().saturating_add(ahead) >= ttl);
@@ -227,7 +228,7 @@ mod tests {
         KeyCommand { command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(), env, ttl }
     }
 
-    /// Prints another key each time, and counts how often.
+    /// Returns a script that prints another key on each run and counts its runs.
     fn counting(folder: &Path) -> String {
         let count = folder.join("count");
         format!("echo x >> {0}; echo key-$(wc -l < {0} | tr -d ' ')", count.display())
@@ -296,7 +297,7 @@ mod tests {
         assert_eq!(fault("head -c 100000 /dev/zero").await, "the key command printed far too much instead of a key");
         let missing = KeyCommand { command: vec!["no-such-program".into()], ..command("", None) };
         let fault = missing.run().await.unwrap_err().to_string();
-        assert_eq!(fault, "the key command cannot be started: there is no such program");
+        assert_eq!(fault, "cannot start the key command: there is no such program");
     }
 
     #[tokio::test]
@@ -343,7 +344,7 @@ mod tests {
             let sources = KeyCommands { key: Some(command(&counting(&count), ttl)), headers: Vec::new() };
             let told: Told = Arc::new(|_| {});
             let endpoint = sources.fetch(Endpoint::new(Kind::OpenAi, "m"), &told).await.unwrap();
-            // As it stands in a chain of providers: each hands it on.
+            // A chain of wrappers as in production: each one forwards `renew`.
             let keyed = connect_keyed(endpoint, sources, Arc::new(|_| {})).unwrap();
             let rate = crate::provider::Rate { per_minute: None, at_once: None, max_wait: Duration::ZERO };
             let paced = crate::provider::Pacer::default().pace(keyed, "here", rate);

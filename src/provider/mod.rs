@@ -1,9 +1,10 @@
-//! Models behind one trait: a request goes in, pieces of the answer come out as they stream, and the whole answer ends it.
+//! Models behind one trait: a request goes in, pieces of the answer stream out, and a complete
+//! reply ends the turn.
 //!
-//! A turn is a transaction. A provider makes one HTTP request for one turn and returns a [`Reply`] only when the protocol's own
-//! end was seen, or when a complete answer lacks nothing else and its body ended as it should; everything else is a
-//! [`ModelError`], and whether to try again is decided by whoever asked. To cancel a turn, drop its future: the connection
-//! closes with it.
+//! A turn is a transaction. A provider makes one HTTP request per turn. It returns a [`Reply`] only
+//! if it saw the end marker of the protocol. An answer that lacks only this marker also counts if
+//! its body ended properly. Everything else is a [`ModelError`], and the caller decides whether to
+//! try again. Dropping the future cancels a turn and closes its connection.
 
 mod answer;
 mod anthropic;
@@ -37,44 +38,51 @@ use answer::Answer;
 use codec::{Dialect, Pulse};
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-/// How the system prompt of a request for a summary begins: by this a recording knows one.
+/// The first words of the system prompt of a request for a summary. A cassette recognizes such
+/// requests by these words.
 pub const SUMMARISER: &str = "You sum up the work of a coding agent";
 
-/// A model that can be asked.
+/// A model that answers requests.
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// Its name as tasks write it: `anthropic/claude-sonnet-4-5`.
+    /// Returns the name as tasks write it: `anthropic/claude-sonnet-4-5`.
     fn name(&self) -> String;
 
-    /// Asks for one turn. The texts given to `deltas`, joined, are the reply's text; each tool call of the reply is given to it
-    /// exactly once. What was given before an error is void, but for [`Delta::Spent`]: a provider that costs something gives it when the request
-    /// goes out, and again when it hears how much that is, so that a turn which is dropped is paid for.
+    /// Runs one turn. The texts passed to `deltas`, joined, are the reply's text; each tool call of
+    /// the reply is passed exactly once.
+    ///
+    /// All deltas before an error are void, except [`Delta::Spent`]. A provider that costs money
+    /// sends it with the request, and again when it learns the token counts. A dropped turn is
+    /// therefore paid for.
     ///
     /// # Errors
-    /// When the turn did not end properly; the error says what may help.
+    /// If the turn did not end properly. The kind of the error decides what may help.
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
 
-    /// Renews what it is let in by, where that is good for no longer than this: so no turn has to wait for it.
+    /// Renews the credentials if they expire within `ahead`, so that no turn has to wait for the
+    /// renewal.
     ///
     /// # Errors
-    /// When it is not to be had. What is there stays, and a turn tries again.
+    /// If no new credentials are available. The provider keeps the old ones, and the next turn
+    /// tries again.
     fn renew(&self, ahead: Duration) -> Renewal<'_> {
         let _nothing_grows_old = ahead;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// What bounded it when it was recorded, where it is a recording.
+    /// Returns the limits of the recorded model, if this provider is a cassette.
     fn bounds(&self) -> Option<Bounds> {
         None
     }
 
-    /// The same model as the sub-agent of this path (`1.2`) asks it, where that makes a difference: written answers say whose they are.
+    /// Returns the provider for the sub-agent with this path (`1.2`), or `None` if all agents share
+    /// one. Only cassettes have separate answers per agent.
     fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {
         let _nobody_asks = path;
         None
     }
 }
 
-/// Where the pieces of an answer go while it streams.
+/// A callback for the pieces of a streaming answer.
 pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
 /// A turn under way.
@@ -83,25 +91,25 @@ pub type Completion<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>>
 /// A renewal under way.
 pub type Renewal<'a> = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send + 'a>>;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The system prompt; empty for none.
     pub system: String,
     /// The conversation so far.
     pub messages: Arc<[Message]>,
-    /// The tools it may ask for.
+    /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
-    /// Which turn of the run this is, counted from 1.
+    /// The number of the turn in its run, counted from 1.
     pub turn: u64,
-    /// The most tokens that the answer may have, where whoever asks has a bound of its own.
+    /// The token limit of the answer, if the caller has its own limit.
     pub max_output: Option<u64>,
 }
 
-/// Makes the provider that an endpoint describes. Nothing is sent yet.
+/// Creates the provider of an endpoint. It does not connect yet.
 ///
 /// # Errors
-/// When the endpoint cannot work as it is written.
+/// If the endpoint is not usable as configured.
 pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(match dialect(&endpoint.kind) {
         Ok(dialect) => Arc::new(transport::Connection::open(dialect, endpoint)?),
@@ -109,10 +117,11 @@ pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     })
 }
 
-/// The answer that bytes from elsewhere are, by the same rules as those from a connection and however they are cut.
+/// Decodes an answer from bytes of any source, with the rules for live connections. The division
+/// into chunks does not matter.
 ///
 /// # Errors
-/// As [`Provider::complete`] has them; and of a cassette, which has no wire format.
+/// The errors of [`Provider::complete`], and an error for a cassette, which has no wire format.
 pub fn decode<'b>(
     kind: &Kind,
     chunks: impl IntoIterator<Item = &'b [u8]>,
@@ -127,10 +136,10 @@ pub fn decode<'b>(
             Pulse::Done(reply) => return Ok(*reply),
         }
     }
-    answer.finish(false, deltas) // bytes alone do not say that no more of them were to come
+    answer.finish(false, deltas) // bytes alone do not prove that the body was complete
 }
 
-/// The wire format of a kind, or the text and the place of a cassette.
+/// Returns the wire format of a kind, or the text and the path of a cassette.
 fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, (&str, &str)> {
     Ok(match kind {
         Kind::Anthropic => Box::new(anthropic::Messages),
@@ -141,17 +150,17 @@ fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, (&str, &str)> {
     })
 }
 
-/// Why an endpoint cannot be used.
+/// The reason why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider's own address wants a key, and there is none.
+    /// The provider's own address demands a key, and none is configured.
     #[error("{provider}: no API key")]
     MissingKey {
         /// The provider's name.
         provider: &'static str,
     },
-    /// The key holds what no HTTP header can carry.
-    #[error("{provider}: the API key holds a character that a header cannot carry")]
+    /// The key contains a character that an HTTP header cannot carry.
+    #[error("{provider}: the API key contains a character that a header cannot carry")]
     BadKey {
         /// The provider's name.
         provider: &'static str,
@@ -169,7 +178,7 @@ pub enum ProviderError {
     BadAddress {
         /// The provider's name.
         provider: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// The proxy cannot be used.
@@ -178,31 +187,31 @@ pub enum ProviderError {
         /// The provider's name.
         provider: &'static str,
     },
-    /// The further certificates cannot be read.
-    #[error("{provider}: the CA file holds no certificates in PEM form")]
+    /// The additional certificates cannot be read.
+    #[error("{provider}: the CA file contains no certificates in PEM format")]
     BadCertificates {
         /// The provider's name.
         provider: &'static str,
     },
-    /// The HTTP client cannot be made: usually there are no root certificates.
+    /// The HTTP client cannot be created, usually because the system has no root certificates.
     #[error("cannot set up the HTTP client")]
     Client {
-        /// What it said.
+        /// The cause.
         #[source]
         source: reqwest::Error,
     },
-    /// A cassette does not say what to play.
+    /// The text of a cassette is invalid.
     #[error("{}", .problems.within(.name))]
     BadCassette {
-        /// The cassette's name, or where it is.
+        /// The cassette's name or path.
         name: String,
-        /// What is wrong, with its place where there is one.
+        /// The problems, with their positions if known.
         problems: Problems,
     },
 }
 
 impl ProviderError {
-    /// The same of a cassette that is here.
+    /// Replaces the name of an invalid cassette with its path.
     fn at(self, path: &str) -> Self {
         match self {
             Self::BadCassette { problems, .. } => Self::BadCassette { name: path.to_owned(), problems },

@@ -1,26 +1,27 @@
-//! Whose a model's own data is. Signatures, encrypted reasoning and blocks that only a provider understands go back to whoever gave them:
-//! the same wire format, the same address and the same model. Everybody else would refuse them, or be told what is not for them.
+//! The origin of opaque data. Signatures, encrypted reasoning and opaque blocks are sent back only
+//! to their origin: the same wire format, address and model. Any other provider would refuse them,
+//! or receive data that is not meant for it.
 
 use super::Endpoint;
 use crate::chat::{Block, Message, Reply};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The member that says it.
+/// The member that holds the origin.
 const MARK: &str = "from";
 
-/// Who gives such data.
+/// The source of opaque data.
 #[derive(Debug)]
 pub(super) struct Origin(String);
 
 impl Origin {
-    /// Whoever is at an endpoint.
+    /// Returns the origin of an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         let base = endpoint.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
         Self(format!("{} {base} {}", endpoint.kind.name(), family(&endpoint.model)).replace("  ", " "))
     }
 
-    /// Marks what an answer holds of it.
+    /// Marks the opaque data of a reply with its origin.
     pub(super) fn mark(&self, reply: &mut Reply) {
         for block in &mut reply.content {
             if let Some(Value::Object(own)) = data_of(block) {
@@ -29,7 +30,8 @@ impl Origin {
         }
     }
 
-    /// A conversation as it goes back there: without the marks, and without what is not its own.
+    /// Returns the conversation for this origin: without the marks, and without opaque data of
+    /// other origins.
     pub(super) fn own(&self, messages: &Arc<[Message]>) -> Arc<[Message]> {
         let has_data = |block: &Block| matches!(block, Block::Thinking { opaque: Some(_), .. } | Block::Opaque { .. });
         if !messages.iter().any(|message| message.content.iter().any(has_data)) {
@@ -42,7 +44,7 @@ impl Origin {
         messages.iter().map(message).collect()
     }
 
-    /// A block as it goes back; `None`: it does not.
+    /// Returns a block for this origin, or `None` if it must not be sent there.
     fn own_block(&self, mut block: Block) -> Option<Block> {
         let Some(data) = data_of(&mut block) else { return Some(block) };
         let mark = data.as_object_mut().and_then(|data| data.remove(MARK));
@@ -56,7 +58,7 @@ impl Origin {
     }
 }
 
-/// What only its provider understands of a block.
+/// Returns the opaque data of a block.
 fn data_of(block: &mut Block) -> Option<&mut Value> {
     match block {
         Block::Thinking { opaque, .. } => opaque.as_mut(),
@@ -65,7 +67,7 @@ fn data_of(block: &mut Block) -> Option<&mut Value> {
     }
 }
 
-/// A model's name without the date behind it: `-20250929`, `-2025-08-07`, `-latest`.
+/// Returns a model's name without a version suffix: `-20250929`, `-2025-08-07`, `-latest`.
 fn family(model: &str) -> &str {
     let model = model.strip_suffix("-latest").unwrap_or(model);
     let is_date = |text: &str| {

@@ -1,7 +1,9 @@
-//! How fast models are asked: requests per minute, requests at a time, and a provider's wish to be left alone, shared by all that ask.
+//! The rate limits of models: requests per minute, concurrent requests, and the wait that a
+//! provider asks for. All users of a model share them.
 //!
-//! What is counted belongs to a model at an address and to a key, and so does the wish to be left alone: providers have limits for each. The
-//! bounds belong to whoever asks. Who comes first is served first. One that is dropped while it waits leaves no trace.
+//! Requests and waits are counted per model, address and key, because providers limit each of
+//! these. The limits belong to the caller. Requests are served in the order of arrival. A request
+//! that is dropped while it waits leaves no trace.
 #![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
 
 use super::{Completion, DeltaSink, Provider, Renewal, Request};
@@ -14,31 +16,33 @@ use std::time::Duration;
 use tokio::sync::{Mutex as Turnstile, Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// The time in which requests are counted.
+/// The period in which requests are counted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// The longest that a provider is left alone, whatever it asks for: until then its limits have changed.
+/// The longest wait that fledge grants a provider. The provider's limits have changed by then.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How fast one model may be asked.
+/// The request rate of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rate {
-    /// The most requests that begin within any minute; `None`: any number.
+    /// The number of requests that may begin within any minute; `None` for no limit.
     pub per_minute: Option<NonZeroU32>,
-    /// The most requests at a time; `None`: any number.
+    /// The number of concurrent requests; `None` for no limit.
     pub at_once: Option<NonZeroU32>,
-    /// The longest that a request waits because its provider wants to be left alone; where that is longer, it is refused at once.
+    /// The longest wait for a provider that asks to be left alone. If it asks for more, the request
+    /// fails at once.
     pub max_wait: Duration,
 }
 
-/// What is known of all places: cheap to clone, and one for all runs that share a provider's limits.
+/// The rate state of all models. It is cheap to clone; runs that share a provider's limits share
+/// one pacer.
 #[derive(Debug, Clone, Default)]
 pub struct Pacer {
     places: Arc<Mutex<BTreeMap<String, Place>>>,
-    /// How many requests wait.
+    /// The number of waiting requests.
     waiting: watch::Sender<usize>,
 }
 
-/// A key at an address.
+/// The models of one address and key.
 #[derive(Debug, Default)]
 struct Place {
     models: BTreeMap<String, Arc<Traffic>>,
@@ -47,18 +51,19 @@ struct Place {
 /// The requests to one model at one address with one key.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// Until when it wants to be left alone.
+    /// The end of the wait that the provider asked for.
     quiet: watch::Sender<Option<Instant>>,
-    /// When those of the last minute began. Whoever is next holds it until their request begins.
+    /// The start times of the last minute's requests. The next request holds the lock until it
+    /// begins.
     begun: Turnstile<VecDeque<Instant>>,
     under_way: AtomicU32,
-    /// Told when one is over.
+    /// Notified when a request ends.
     over: Notify,
 }
 
 impl Pacer {
-    /// The same provider, asked at this rate. `place` says with whom it shares its limits: the base URL or the provider's name, and whatever
-    /// tells one key from another there, but not the key itself.
+    /// Wraps a provider so that it keeps this rate. `place` identifies the shared limits: the base
+    /// URL or the provider's name, and a mark for the key, but not the key itself.
     pub fn pace(&self, provider: Arc<dyn Provider>, place: &str, rate: Rate) -> Arc<dyn Provider> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.entry(place.trim_end_matches('/').to_owned()).or_default();
@@ -66,13 +71,13 @@ impl Pacer {
         Arc::new(Paced { provider, rate, traffic, waiting: self.waiting.clone() })
     }
 
-    /// How many requests wait since a model may not be asked faster.
+    /// Returns the number of requests that wait for the rate limits.
     pub fn waiting(&self) -> watch::Receiver<usize> {
         self.waiting.subscribe()
     }
 }
 
-/// A provider that is asked no faster than it may be.
+/// A provider that keeps its rate.
 #[derive(Debug)]
 struct Paced {
     provider: Arc<dyn Provider>,
@@ -81,7 +86,7 @@ struct Paced {
     waiting: watch::Sender<usize>,
 }
 
-/// A request that waits, or is about to pass.
+/// A waiting request, counted until it passes or is dropped.
 struct Wait<'w>(&'w watch::Sender<usize>);
 
 impl<'w> Wait<'w> {
@@ -108,13 +113,13 @@ impl Drop for Passage<'_> {
 }
 
 impl Paced {
-    /// Waits for its turn.
+    /// Waits until the request may begin.
     async fn enter(&self) -> Result<Passage<'_>, ModelError> {
         let _while_it_waits = Wait::begin(&self.waiting);
         let mut quiet = self.traffic.quiet.subscribe();
         let refused = async {
             let too_long = |until: &Option<Instant>| self.left_of(*until).is_some_and(|left| left > self.rate.max_wait);
-            // The sender lives as long as this does.
+            // The sender lives as long as `self`.
             let until = quiet.wait_for(too_long).await.ok().and_then(|until| *until);
             self.left_of(until).unwrap_or_default()
         };
@@ -128,7 +133,7 @@ impl Paced {
     async fn pass(&self) -> Passage<'_> {
         let mut begun = self.traffic.begun.lock().await;
         loop {
-            let over = self.traffic.over.notified(); // before the look, so that no end between the two is missed
+            let over = self.traffic.over.notified(); // before the check, so that no end is missed
             let now = Instant::now();
             while begun.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
                 begun.pop_front();
@@ -149,7 +154,7 @@ impl Paced {
         }
     }
 
-    /// Heeds what a provider says that was asked too much.
+    /// Records the wait that a busy provider asks for.
     fn heed(&self, error: &ModelError) {
         let wish = error.retry_after_ms.filter(|_| error.fault == ModelFault::Busy).map(Duration::from_millis);
         let Some(until) = wish.map(|wish| Instant::now() + wish.min(LONGEST)) else { return };
@@ -187,7 +192,7 @@ impl Provider for Paced {
 
 fn busy(name: String, left: Duration) -> ModelError {
     let retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
-    let message = format!("{name}: the provider wants to be left alone for {} s more", left.as_secs_f64().ceil());
+    let message = format!("{name}: the provider asks to wait {} s more", left.as_secs_f64().ceil());
     ModelError { fault: ModelFault::Busy, message, retry_after_ms, spent: None }
 }
 

@@ -1,4 +1,4 @@
-//! Paced providers in virtual time: how many requests begin, when, and in which order.
+//! Tests of paced providers in virtual time: the number, time and order of requests.
 
 use super::*;
 use crate::chat::{Reply, StopReason};
@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use std::sync::Mutex as Plain;
 use tokio::time::{advance, sleep};
 
-/// A model that takes a while, notes who asked when, and answers what it is told to.
+/// A slow model that records its requests and returns the given errors first.
 #[derive(Debug)]
 struct Slow {
     takes: Duration,
@@ -31,7 +31,7 @@ impl Slow {
         })
     }
 
-    /// Who was heard, and after how many milliseconds.
+    /// Returns the requests (by turn number) and their start, in milliseconds.
     fn asked(&self) -> Vec<(u64, u64)> {
         self.asked.lock().unwrap().clone()
     }

@@ -1,4 +1,5 @@
-//! A scripted HTTP server for tests: real sockets that send in pieces, stall, flood, break off and count.
+//! A scripted HTTP server for tests: real sockets that send in pieces, stall, flood, disconnect and
+//! count.
 
 use crate::test_support::PATIENCE;
 use std::{
@@ -8,12 +9,12 @@ use std::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What the server does on a connection, after it has read the request.
+/// An action on a connection, after the server has read the request.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     /// Sends these bytes, in one write.
     Send(String),
-    /// Sends these bytes again and again until the client hangs up.
+    /// Sends these bytes repeatedly until the client hangs up.
     Flood(String),
     /// Reads another request.
     Read,
@@ -23,7 +24,7 @@ pub(super) enum Act {
     Reset,
 }
 
-/// A server that plays one script for each connection, and then refuses further ones.
+/// A server that plays one script per connection, then refuses further connections.
 #[derive(Debug)]
 pub(super) struct Scripted {
     address: SocketAddr,
@@ -32,7 +33,7 @@ pub(super) struct Scripted {
     hang_ups: UnboundedReceiver<()>,
 }
 
-/// The ends at which the threads of a server report.
+/// The channels to which the server's threads report.
 #[derive(Clone)]
 struct Reports {
     request: UnboundedSender<String>,
@@ -41,7 +42,7 @@ struct Reports {
 }
 
 impl Scripted {
-    /// Starts it.
+    /// Starts the server.
     pub(super) fn start(scripts: impl IntoIterator<Item = Vec<Act>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -59,17 +60,17 @@ impl Scripted {
         Self { address, requests, stalls, hang_ups }
     }
 
-    /// Where it is.
+    /// Returns the server's URL.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests that came since this was last asked, each as it came.
+    /// Returns the raw requests since the last call.
     pub(super) fn requests(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.requests.try_recv().ok()).collect()
     }
 
-    /// Waits until there is a request.
+    /// Waits for a request.
     pub(super) async fn asked(&mut self) {
         self.requests.recv().await.unwrap();
     }
@@ -88,7 +89,8 @@ impl Scripted {
 
 fn play(mut socket: TcpStream, script: Vec<Act>, reports: &Reports) {
     let Reports { request, stall, hang_up } = reports;
-    // A socket that is closed with bytes unread is reset, so a script that breaks off leaves some.
+    // Closing a socket with unread bytes resets the connection, so a script with a reset leaves
+    // some bytes.
     let leave = usize::from(script.iter().any(|act| matches!(act, Act::Reset)));
     let Some(text) = read_request(&mut socket, leave) else { return };
     let _gone = request.send(text);

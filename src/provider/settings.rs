@@ -1,42 +1,44 @@
-//! What it takes to reach a model: checked settings, and keys that do not print.
+//! The checked settings of a connection to a model, and secrets that are never printed.
 
 use std::{fmt, time::Duration};
 
-/// Where a model is and how it is talked to.
+/// The address of a model and the settings of its connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
-    /// Which wire format it speaks.
+    /// The wire format.
     pub kind: Kind,
-    /// The model, as the provider names it; the path of a cassette.
+    /// The model, as the provider names it; for a cassette its path.
     pub model: String,
-    /// Where the API is, with or without a slash at the end; `None` for the provider's own address.
+    /// The address of the API, with or without a trailing slash; `None` for the provider's own
+    /// address.
     pub base_url: Option<String>,
     /// The key; only the provider's own address demands one.
     pub key: Option<Secret>,
     /// The source of the key, for people: `the key in OPENAI_API_KEY`.
     pub key_from: Option<String>,
-    /// Further headers; one that is also the provider's takes its place.
+    /// Additional headers. They override the provider's headers of the same name.
     pub headers: Vec<(String, Secret)>,
-    /// A proxy for this endpoint alone, as an `http` or `https` address that may hold a user and password; `None` for the system's.
+    /// A proxy for this endpoint only, as an `http` or `https` address that may contain a user and
+    /// password; `None` for the system's proxies.
     pub proxy: Option<Secret>,
-    /// Certificates (PEM, one or more) that are trusted beside the system's.
+    /// Trusted certificates (PEM, one or more) in addition to the system's.
     pub ca_file: Option<Vec<u8>>,
-    /// The most tokens that one answer may have; `None` for the provider's default.
+    /// The token limit of one answer; `None` for the provider's default.
     pub max_output_tokens: Option<u64>,
-    /// The most tokens that question and answer may have together, where the server has to be told (Ollama).
+    /// The token limit of request and answer together, for servers that need it (Ollama).
     pub context_window: Option<u64>,
-    /// Whether it takes pictures; one that does not is told that there is one.
+    /// True if the model accepts images. A model that does not gets a text in place of each image.
     pub images: bool,
-    /// How much it shall reason; `None` for the provider's default.
+    /// The reasoning effort; `None` for the provider's default.
     pub reasoning: Option<Effort>,
-    /// How long things may take.
+    /// The time limits.
     pub clocks: Clocks,
-    /// The most bytes that one answer may have on the wire.
+    /// The size limit of one answer on the wire, in bytes.
     pub max_response: usize,
 }
 
 impl Endpoint {
-    /// A model at its provider's own address, with every default and no key.
+    /// Creates an endpoint at the provider's own address, with all defaults and without a key.
     pub fn new(kind: Kind, model: impl Into<String>) -> Self {
         Self {
             kind,
@@ -62,23 +64,24 @@ impl Endpoint {
 pub enum Kind {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions, which many other servers speak too.
+    /// OpenAI Chat Completions, which many other servers implement too.
     OpenAi,
     /// OpenAI Responses.
     OpenAiResponses,
     /// Ollama's own API.
     Ollama,
-    /// Written or recorded turns.
+    /// A cassette: written or recorded turns.
     Cassette {
         /// The cassette's text.
         text: String,
-        /// Where it is, as people are told.
+        /// The cassette's path, for messages.
         path: String,
     },
 }
 
 impl Kind {
-    /// The provider's name: what stands before the slash in `anthropic/claude-sonnet-4-5`.
+    /// Returns the provider's name, which is the part before the slash in
+    /// `anthropic/claude-sonnet-4-5`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -90,19 +93,19 @@ impl Kind {
     }
 }
 
-/// How much a model shall reason before it answers.
+/// The amount of reasoning before an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Little.
+    /// Little reasoning.
     Low,
-    /// Some.
+    /// Medium reasoning.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
 }
 
 impl Effort {
-    /// Its name, which is the same in every wire format.
+    /// Returns the effort's name, which is equal in all wire formats.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -112,14 +115,14 @@ impl Effort {
     }
 }
 
-/// How long a turn may take, by three monotonic clocks.
+/// The time limits of a turn, measured on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
-    /// From sending the request to the answer's headers.
+    /// From the request to the answer's headers.
     pub first_byte: Duration,
-    /// Between two events that bring the answer on. Pings do not.
+    /// Between two events that extend the answer. Pings do not count.
     pub idle: Duration,
-    /// For all of it.
+    /// For the whole turn.
     pub turn: Duration,
 }
 
@@ -129,17 +132,17 @@ impl Default for Clocks {
     }
 }
 
-/// A text that is sent to a provider and shown to nobody. It has no `Display` and no serialised form.
+/// A text that is sent to a provider and never shown. It has no `Display` and no serialized form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a secret without the white space around it, which files and commands leave there.
+    /// Creates a secret without surrounding white space, which files and commands often add.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().to_owned())
     }
 
-    /// The text itself, for the places that send it or keep it out of what is shown.
+    /// Returns the text, for code that sends it or redacts it from output.
     pub fn reveal(&self) -> &str {
         &self.0
     }

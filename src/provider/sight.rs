@@ -1,10 +1,11 @@
-//! Whether a model takes pictures, as far as that is known: what is configured, until its server says that it takes none.
+//! The knowledge of whether a model accepts images: the configured value, until the server refuses
+//! an image.
 
 use super::Request;
 use crate::chat::{Block, ModelError, ModelFault};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Words that name pictures, and words that say that they are not taken.
+/// Words for images, and phrases that refuse them.
 const PICTURES: [&str; 4] = ["image", "picture", "multimodal", "vision"];
 const REFUSED: [&str; 10] = [
     "support",
@@ -19,34 +20,35 @@ const REFUSED: [&str; 10] = [
     "not allowed",
 ];
 
-/// Whether pictures are sent.
+/// True while images are sent.
 #[derive(Debug)]
 pub(super) struct Sight(AtomicBool);
 
 impl Sight {
-    /// As it is configured.
+    /// Creates the state with the configured value.
     pub(super) fn new(images: bool) -> Self {
         Self(AtomicBool::new(images))
     }
 
-    /// Whether they are.
+    /// Returns true if images are sent.
     pub(super) fn is_there(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Heeds a refusal: where it is one of the pictures that were sent, none is sent any more, and the request is worth another try.
+    /// Checks whether the server refused the images of a request. If so, later requests contain no
+    /// images, and the error becomes retryable.
     pub(super) fn heed(&self, refusal: ModelError, status: u16, request: &Request) -> ModelError {
         let says = |words: &[&str]| words.iter().any(|word| refusal.message.to_lowercase().contains(word));
         let may_be = matches!(status, 400 | 404 | 415 | 422 | 500 | 501) && says(&PICTURES) && says(&REFUSED);
         if !may_be || !shows(request) || !self.0.swap(false, Ordering::Relaxed) {
             return refusal;
         }
-        let message = format!("{} (it is asked again without pictures)", refusal.message);
+        let message = format!("{} (trying again without images)", refusal.message);
         ModelError { fault: ModelFault::Busy, message, retry_after_ms: None, spent: refusal.spent }
     }
 }
 
-/// Whether a request has pictures.
+/// Returns true if a request contains images.
 fn shows(request: &Request) -> bool {
     request.messages.iter().flat_map(|message| &message.content).any(|block| match block {
         Block::Image(_) => true,

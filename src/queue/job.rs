@@ -1,30 +1,30 @@
-//! Jobs as they are submitted, and as a queue tells of them.
+//! Jobs: what is submitted, and what a queue reports about them.
 
 use super::{BatchId, BuryReason, JobId, KeptResult, PoolName, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// A job, as it is submitted.
+/// A job to submit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// The same for the same work.
+    /// The job's id. Equal work must have equal ids.
     pub id: JobId,
-    /// What it was submitted with.
+    /// The batch that the job belongs to.
     pub batch: BatchId,
-    /// Where workers find it, and whose limit it counts for.
+    /// The pool from which workers claim the job, and whose limit applies to it.
     pub pool: PoolName,
-    /// What goes first.
+    /// The job's priority.
     pub priority: Priority,
-    /// What the worker is told: a text that the queue does not look into, of up to [`super::MOST_BYTES`].
+    /// The worker's input, up to [`super::MOST_BYTES`]. The queue does not interpret it.
     pub payload: String,
-    /// How often it is delivered before it is dead, if no delivery ends well.
+    /// The number of deliveries after which the job is dead, if none succeeds.
     pub deliveries: NonZeroU32,
-    /// It does not start before this time has passed.
+    /// The time after submission during which the job does not start.
     pub delay: Duration,
 }
 
-/// What goes first, from the first to the last.
+/// The order in which jobs are claimed, from first to last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the variants say it")]
@@ -35,33 +35,33 @@ pub enum Priority {
     Low,
 }
 
-/// What became of a job that was submitted.
+/// The result of submitting a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Submitted {
-    /// It waits.
+    /// The job is new and waits.
     Queued,
-    /// The queue knew it, in whatever state, and nothing has changed.
+    /// The queue already knew the job, in any state. Nothing has changed.
     Duplicate,
 }
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It waits, perhaps for a time that has not come.
+    /// The job waits, perhaps until its delay has passed.
     Queued,
-    /// Somebody has a lease on it.
+    /// A worker has a lease on the job.
     Running,
-    /// It has a result.
+    /// The job has a result.
     Done,
-    /// It has been given up, and waits to be revived.
+    /// The job has been given up and can be revived.
     Dead,
-    /// It was cancelled.
+    /// The job was cancelled.
     Cancelled,
 }
 
-/// What is cancelled.
+/// The jobs to cancel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the variants say it")]
@@ -70,70 +70,70 @@ pub enum Scope {
     Batch(BatchId),
 }
 
-/// How many jobs a cancellation met.
+/// The numbers of jobs that a cancellation affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancelled {
-    /// They waited, and never start.
+    /// Waiting jobs, which never start.
     pub ended: u64,
-    /// They run, and learn it when they renew.
+    /// Running jobs, whose workers learn of the cancellation at the next renewal.
     pub told: u64,
 }
 
-/// What became of a job that was to be revived.
+/// The result of reviving a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Revived {
-    /// It waits again.
+    /// The job waits again.
     Queued,
-    /// It is neither dead nor cancelled, and nothing has changed.
+    /// The job is neither dead nor cancelled. Nothing has changed.
     Is(State),
-    /// The queue does not know it.
+    /// The queue does not know the job.
     Unknown,
 }
 
-/// What a queue tells of a job.
+/// A queue's information about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRow {
-    /// Its place in the order of submission, for [`Which::after`].
+    /// The job's position in the order of submission, for [`Which::after`].
     pub place: u64,
-    /// Its name.
+    /// The job's id.
     pub id: JobId,
-    /// What it was submitted with.
+    /// The batch that the job belongs to.
     pub batch: BatchId,
-    /// Its pool.
+    /// The job's pool.
     pub pool: PoolName,
-    /// Its priority.
+    /// The job's priority.
     pub priority: Priority,
-    /// Where it is.
+    /// The job's state.
     pub state: State,
-    /// How long it has been there.
+    /// The time since the job entered this state.
     pub since: Duration,
-    /// Deliveries so far, since it was submitted or revived.
+    /// The number of deliveries since the job was submitted or revived.
     pub attempt: u32,
-    /// Those that it may have.
+    /// The most deliveries that the job may have.
     pub deliveries: u32,
-    /// Who had the latest delivery.
+    /// The worker of the latest delivery.
     pub worker: Option<WorkerId>,
-    /// How long until it may start; zero for one that may.
+    /// The time until a waiting job may start; otherwise zero.
     pub delay: Duration,
-    /// Whether it runs and is to end.
+    /// True if the job is running and has been cancelled.
     pub is_cancelling: bool,
-    /// Why it is dead, or why its latest delivery came to nothing.
+    /// The reason why the job is dead, or why its latest delivery failed.
     pub why: Option<BuryReason>,
-    /// The result that counts.
+    /// The accepted result.
     pub result: Option<KeptResult>,
 }
 
-/// Which jobs are asked for: those that fit everything that is said.
+/// A filter for jobs. A job must match every part that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Which {
-    /// Of one batch.
+    /// Only jobs of this batch.
     pub batch: Option<BatchId>,
-    /// In one state.
+    /// Only jobs in this state.
     pub state: Option<State>,
-    /// Behind this place.
+    /// Only jobs after this position; see [`JobRow::place`].
     pub after: u64,
-    /// At most so many.
+    /// The most jobs to return.
     pub most: u32,
 }
 
@@ -143,7 +143,7 @@ impl Default for Which {
     }
 }
 
-/// How many jobs there are in each state, and what is known of the pools.
+/// The number of jobs in each state, and the status of the pools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the counts are named after the states")]
 pub struct Status {
@@ -152,30 +152,30 @@ pub struct Status {
     pub done: u64,
     pub dead: u64,
     pub cancelled: u64,
-    /// Those of `running` that are to end.
+    /// The jobs in `running` that have been cancelled.
     pub cancelling: u64,
-    /// Every pool that has jobs, a limit or a pause, by its name; over all batches.
+    /// Every pool that has jobs, a limit or a pause, sorted by name. Covers all batches.
     pub pools: Vec<PoolStatus>,
 }
 
 impl Status {
-    /// Jobs that have not come to their end.
+    /// Returns the number of jobs that are queued or running.
     pub fn open(&self) -> u64 {
         self.queued + self.running
     }
 }
 
-/// What is known of a pool.
+/// The status of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStatus {
-    /// Its name.
+    /// The pool's name.
     pub name: PoolName,
-    /// The most leases at a time; `None`: any number.
+    /// The most leases at a time; `None` means no limit.
     pub limit: Option<u32>,
-    /// How much longer it gives no job; zero for one that does.
+    /// The remaining time of the pool's pause; zero if the pool is not paused.
     pub paused: Duration,
-    /// Jobs that wait.
+    /// The number of waiting jobs.
     pub queued: u64,
-    /// Leases.
+    /// The number of leases.
     pub running: u64,
 }

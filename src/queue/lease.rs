@@ -1,133 +1,140 @@
-//! The right to work on a job for a time, and what is said with it.
+//! Leases, and the results of calls under a lease.
 
 use super::{BatchId, JobId, PoolName, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest time between two renewals: so soon a running job hears that it is cancelled.
+/// The longest time between two renewals. A running job learns within this time that it is
+/// cancelled.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Who claims.
+/// A worker that claims jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worker {
-    /// Its name.
+    /// The worker's id.
     pub id: WorkerId,
-    /// How long its leases hold without being renewed: so late a job of a dead worker begins anew.
+    /// The time for which a lease holds without renewal. The job of a dead worker can start again
+    /// after this time.
     pub term: Duration,
-    /// Claims only jobs of this batch; `None`: of all.
+    /// The batch whose jobs the worker claims; `None` means all batches.
     pub batch: Option<BatchId>,
 }
 
-/// The right to work on a job, as long as it is renewed.
+/// A lease on a job: the right to work on it, as long as the lease is renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The job.
     pub job: JobId,
-    /// What it was submitted with.
+    /// The batch that the job belongs to.
     pub batch: BatchId,
-    /// Its pool.
+    /// The job's pool.
     pub pool: PoolName,
-    /// What the worker is told.
+    /// The worker's input.
     pub payload: String,
-    /// Which delivery it is since the job was submitted or revived, from 1.
+    /// The number of this delivery since the job was submitted or revived, from 1.
     pub attempt: u32,
-    /// Whether no other delivery follows if this one comes to nothing.
+    /// True if no other delivery follows when this one fails.
     pub is_last: bool,
-    /// The number of this lease: larger than that of every lease before it in this queue.
+    /// The number of this lease. It is larger than that of every earlier lease in this queue.
     pub token: u64,
-    /// Who has it.
+    /// The worker that holds the lease.
     pub worker: WorkerId,
-    /// How long it holds from each renewal on.
+    /// The time for which the lease holds after each renewal.
     pub term: Duration,
 }
 
 impl Lease {
-    /// How often it is renewed: three times in its term, and at least every second.
+    /// Returns the time between two renewals: a third of the term, and at most one second.
     pub fn beat(&self) -> Duration {
         (self.term / 3).min(BEAT)
     }
 
-    /// How long after the start of the last renewal that was answered the holder stops the work by itself, by a clock of its own: there is
-    /// time left to end it before anybody else has the job.
+    /// Returns the time after which a holder without a successful renewal must stop its work.
+    ///
+    /// The holder measures this time by its own clock, from the start of the last renewal that was
+    /// answered. The rest of the term is left to end the work before another worker gets the job.
     pub fn fence(&self) -> Duration {
         self.term * 5 / 6
     }
 }
 
-/// What became of a renewal.
+/// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Renewed {
-    /// The lease holds for [`Lease::fence`] from now on, at least, and mostly for its whole term.
+    /// The lease holds for at least [`Lease::fence`] from now on, and usually for its whole term.
     Kept,
-    /// The job is no longer this worker's: stop the work, and say nothing more.
+    /// The job no longer belongs to this worker. Stop the work, and make no more calls with this
+    /// lease.
     Lost,
-    /// The job is to end: stop the work, then [`super::Queue::release`] it. The lease holds meanwhile.
+    /// The job is cancelled. Stop the work, then call [`super::Queue::release`]. The lease holds
+    /// meanwhile.
     Cancelled,
 }
 
-/// A result: a text that the queue does not look into, of up to [`super::MOST_BYTES`].
+/// A result: a text of up to [`super::MOST_BYTES`] that the queue does not interpret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest(pub String);
 
-/// The result that counts, and whose it is.
+/// The accepted result of a job, and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptResult {
-    /// As it was handed in.
+    /// The result as submitted.
     pub manifest: Manifest,
-    /// The number of the lease that it was handed in with.
+    /// The number of the lease under which it was submitted.
     pub token: u64,
-    /// Which delivery it was.
+    /// The number of the delivery.
     pub attempt: u32,
-    /// Who handed it in.
+    /// The worker that submitted it.
     pub worker: WorkerId,
 }
 
-/// What became of a result.
+/// The outcome of submitting a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Completed {
-    /// It is the one that counts; also for who hands the same in again, not knowing what became of it.
+    /// The result is accepted. Submitting the same result again under the same lease also returns
+    /// this.
     First,
-    /// Another one counts. This one is forgotten.
+    /// Another result was accepted. This one is discarded.
     AlreadyDone,
-    /// The job is no longer this worker's, and has no result. This one is forgotten.
+    /// The job no longer belongs to this worker and has no result. This one is discarded.
     Lost,
 }
 
-/// How a job is given back.
+/// The reason for releasing a job, which determines its next delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retry {
-    /// This delivery came to nothing, for a reason that may be gone later: not before this time.
+    /// The delivery failed, for a reason that may pass. The next delivery waits for `delay`.
     #[expect(missing_docs, reason = "the fields say it")]
     After { delay: Duration, why: String },
-    /// The work was not begun: this delivery does not count.
+    /// The work did not begin, so this delivery does not count.
     Unused,
 }
 
-/// What became of a job that was given back or given up.
+/// The result of releasing or burying a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Released {
-    /// It waits for another delivery.
+    /// The job waits for another delivery.
     Queued,
-    /// It is dead.
+    /// The job is dead.
     Buried,
-    /// It had been cancelled, and has ended now.
+    /// The job had been cancelled and has now ended.
     Cancelled,
-    /// It was no longer this worker's. Nothing has changed.
+    /// The job no longer belonged to this worker. Nothing has changed.
     Lost,
 }
 
-/// Why a delivery came to nothing; of a dead job, why it is dead.
+/// The reason why a delivery failed. For a dead job, the reason why it is dead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BuryReason {
-    /// The worker said nothing more: it died, or lost touch.
+    /// The lease ended without a call of the worker: it died, or lost its connection.
     Vanished,
-    /// The worker gave it back, for this reason.
+    /// The worker released the job, for this reason.
     Failed(String),
-    /// The worker gave it up, for this reason.
+    /// The worker buried the job, for this reason.
     Refused(String),
 }

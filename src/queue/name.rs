@@ -1,4 +1,5 @@
-//! The names of jobs, batches, pools and workers: newtypes, so that one is never taken for another, of signs that every queue can keep.
+//! Names of jobs, batches, pools and workers. They are separate types, so that they cannot be
+//! confused. Their characters are those that every kind of queue can store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,9 +7,9 @@ use std::fmt;
 /// The longest name, in bytes.
 const LONGEST: usize = 64;
 
-/// A text that cannot be a name in a queue.
+/// A text that is not a valid name in a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no name for a queue: 1 to 64 of the letters A to Z and a to z, digits, `_` and `-` are")]
+#[error("invalid name `{0}`: use 1 to 64 ASCII letters, digits, `_` or `-`")]
 pub struct NameFault(String);
 
 macro_rules! names {
@@ -19,15 +20,16 @@ macro_rules! names {
         pub struct $name(String);
 
         impl $name {
-            /// Reads a name.
+            /// Parses a name.
             ///
             /// # Errors
-            /// [`NameFault`] for one that is empty, too long, or has other signs than letters and digits of ASCII, `_` and `-`.
+            /// [`NameFault`] if the name is empty, too long, or has characters other than ASCII
+            /// letters, digits, `_` and `-`.
             pub fn parse(text: impl Into<String>) -> Result<Self, NameFault> {
                 checked(text.into()).map(Self)
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -56,13 +58,15 @@ macro_rules! names {
 }
 
 names! {
-    /// The name of a job, the same for the same work: a digest of all that it is made of. Nothing is done twice under one name.
+    /// The id of a job: a digest of everything that defines its work, so that equal work has equal
+    /// ids. No work is done twice under one id.
     JobId
-    /// The name of the jobs that were submitted together, and can be cancelled and listed so.
+    /// The id of jobs that were submitted together, and that can be cancelled and listed together.
     BatchId
-    /// What jobs of a kind are claimed from and limited by: a provider, or a kind of machine.
+    /// The name of a pool: jobs of a kind that are claimed together and share a limit, such as
+    /// those of a provider or for a kind of machine.
     PoolName
-    /// Who claims jobs: one of its processes or threads, told apart from all others.
+    /// The id of a worker: a process or thread that claims jobs, distinct from all others.
     WorkerId
 }
 

@@ -1,4 +1,4 @@
-//! Names and lengths of time.
+//! Tests of names, and of the times of a lease.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_name_has_signs_that_every_queue_can_keep() {
         assert!(serde_json::from_value::<PoolName>(bad.into()).is_err(), "{bad}");
     }
     let said = BatchId::parse("a b").unwrap_err().to_string();
-    assert_eq!(said, "`a b` is no name for a queue: 1 to 64 of the letters A to Z and a to z, digits, `_` and `-` are");
+    assert_eq!(said, "invalid name `a b`: use 1 to 64 ASCII letters, digits, `_` or `-`");
 }
 
 #[test]

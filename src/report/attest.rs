@@ -1,11 +1,12 @@
-//! An attestation of verified work: an in-toto Statement, version 1, with the predicate test-result, version 0.1, as
-//! <https://github.com/in-toto/attestation> has them. Pure; it is worth what the signature is that somebody puts on it.
+//! Attestations of verified work: in-toto Statements of version 1 with the predicate test-result of
+//! version 0.1, as <https://github.com/in-toto/attestation> defines them. Pure. A statement is not
+//! signed here; its worth depends on the signature that is added later.
 
 use crate::run::TaskResult;
 use crate::verdict::{Proof, StepReport, StepStatus};
 use serde_json::{Value, json};
 
-/// The statement that this proof is of; `url` leads to where the run can be looked at.
+/// Builds the statement for this proof. `url` is the address at which the run can be viewed.
 pub fn statement(result: &TaskResult, proof: &Proof, url: Option<&str>) -> Value {
     let mut subject = vec![json!({ "name": "tree", "digest": { "gitTree": proof.tree } })];
     subject.extend(result.commit.iter().map(|commit| json!({ "name": "commit", "digest": { "gitCommit": commit } })));

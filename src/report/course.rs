@@ -1,9 +1,9 @@
-//! Where the time of a run goes: the parts that its states belong to, and stretches of them.
+//! The distribution of a run's time: the parts that its states belong to, and stretches of them.
 
 use crate::run::{Run, StateName};
 use serde::Serialize;
 
-/// What a run spends its time on.
+/// An activity that a run spends time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -13,17 +13,17 @@ pub enum Part {
     Tools,
     /// The gate.
     Gate,
-    /// Pauses before another try, and people.
+    /// Pauses before another try, and answers of people.
     Waiting,
     /// Planning and reporting.
     Other,
 }
 
 impl Part {
-    /// Every part, in the order in which they are shown.
+    /// All parts, in display order.
     pub const ALL: [Self; 5] = [Self::Model, Self::Tools, Self::Gate, Self::Waiting, Self::Other];
 
-    /// What a run with this label is busy with.
+    /// Returns the part that the run spends its time on in its current state.
     pub(super) fn of(run: &Run) -> Self {
         match (run.state(), run.label()) {
             (StateName::Executing, "CallingModel" | "Compacting") => Self::Model,
@@ -34,7 +34,7 @@ impl Part {
         }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Model => "model",
@@ -46,11 +46,11 @@ impl Part {
     }
 }
 
-/// A time that was spent on one thing.
+/// A period spent on one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stretch {
-    /// On what.
+    /// The part.
     pub part: Part,
-    /// How long, in milliseconds.
+    /// The duration, in milliseconds.
     pub ms: u64,
 }

@@ -1,4 +1,5 @@
-//! The end of a run for people: one line on how it ended, and the commands that make sense next. Pure.
+//! The end of a run for people: one line on how it ended, and the commands that make sense next.
+//! Pure.
 
 use super::human::{count, seconds};
 use super::proof::proof_of;
@@ -20,11 +21,12 @@ pub enum Mood {
 /// One line on how a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// Its mood.
+    /// The mood.
     pub mood: Mood,
     /// The first words: `✓ Verified`.
     pub lead: String,
-    /// The rest, with what stands between: ` in 41.2s · 2 attempts · src/lib.rs +2 -2 · $0.0400`.
+    /// The rest, including the separator before it: ` in 41.2s · 2 attempts · src/lib.rs +2 -2 ·
+    /// $0.0400`.
     pub rest: String,
 }
 
@@ -37,8 +39,8 @@ pub struct NextStep {
     pub does: &'static str,
 }
 
-/// Returns the line on how a run ended: `✓ Verified in 41.2s · 2 attempts · src/lib.rs +2 -2 · $0.0400`,
-/// `✗ Failed after 4 attempts: verify/test`.
+/// Returns the line on how a run ended: `✓ Verified in 41.2s · 2 attempts · src/lib.rs +2 -2 ·
+/// $0.0400`, `✗ Failed after 4 attempts: verify/test`.
 pub fn headline(result: &TaskResult) -> Headline {
     let time = seconds(result.duration_ms);
     let (mood, lead, rest) = match result.reason {
@@ -70,7 +72,7 @@ fn failed(reason: Reason) -> &'static str {
     }
 }
 
-/// The attempts, the changes and the cost, each behind a dot.
+/// Formats the attempts, the changes and the cost, each after a dot.
 fn work(result: &TaskResult) -> String {
     let attempts = result.attempts.len() as u64;
     let parts = [(attempts > 0).then(|| number(attempts, "attempt")), changes(result), cost(result)];
@@ -88,7 +90,7 @@ fn changes(result: &TaskResult) -> Option<String> {
     })
 }
 
-/// The cost as far as it is known; an estimate is marked as one.
+/// Formats the known cost, marked if it is incomplete or an estimate.
 fn cost(result: &TaskResult) -> Option<String> {
     let micros = result.usage.total.cost_micros.filter(|micros| *micros > 0)?;
     let about = match () {
@@ -99,7 +101,7 @@ fn cost(result: &TaskResult) -> Option<String> {
     Some(format!("{about}{}", money(micros)))
 }
 
-/// The number of attempts of a failed run, and the cause.
+/// Formats the number of attempts of a failed run and the cause.
 fn cause(result: &TaskResult) -> String {
     let attempts = result.attempts.len() as u64;
     let after = if attempts == 0 { String::new() } else { format!(" after {}", number(attempts, "attempt")) };
@@ -113,12 +115,13 @@ fn cause(result: &TaskResult) -> String {
     format!("{after}: {message}")
 }
 
-/// A number with its noun: `1 turn`, `2 turns`.
+/// Formats a number with its noun: `1 turn`, `2 turns`.
 pub fn number(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Returns the commands that make sense after a run that goes by the name `run`, the most useful first; at most three.
+/// Returns the commands that make sense after a run, the most useful first; at most three. `run` is
+/// the name of the run in these commands.
 pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
     let step = |command: String, does| NextStep { command: format!("fledge {command}"), does };
     let has_changed = result.changed_paths().next().is_some();
@@ -126,34 +129,34 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
     let diff = || has_changed.then(|| step(format!("runs diff {run}"), "see what changed"));
     let undo = || (has_changed && is_in_place).then(|| step(format!("runs undo {run}"), "put the files back"));
     let log =
-        || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(&name)), "read its output"));
-    let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "go on with the conversation"));
+        || failed_step(result).map(|name| step(format!("runs logs {run} {}", shell_word(&name)), "read the output"));
+    let go_on = |text: &str| Some(step(format!("runs continue {run} \"{text}\""), "continue the conversation"));
     let resume = |does| Some(step(format!("runs resume {run}"), does));
     let steps = match result.reason {
         Reason::Verified if proof_of(result).is_some() && result.commit.is_none() => {
-            let apply = || step(format!("apply {run} --branch NAME"), "commit it to a branch");
+            let apply = || step(format!("apply {run} --branch NAME"), "commit the work to a branch");
             [diff(), has_changed.then(apply), undo()]
         }
         Reason::Verified if result.commit.is_some() => {
             let branch = result.worktree.as_ref().map(|worktree| worktree.branch.as_str());
             let merge =
-                |branch| NextStep { command: format!("git merge {}", shell_word(branch)), does: "bring it here" };
+                |branch| NextStep { command: format!("git merge {}", shell_word(branch)), does: "merge it here" };
             [diff(), branch.map(merge), None]
         }
         Reason::Verified | Reason::Skipped => [diff(), undo(), None],
-        Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => [resume("go on"), diff(), undo()],
-        Reason::Blocked => [resume("go on later"), diff(), undo()],
+        Reason::Cancelled if result.stopped_by == Some(StopCause::Terminate) => [resume("continue"), diff(), undo()],
+        Reason::Blocked => [resume("continue later"), diff(), undo()],
         Reason::NotDelivered => {
-            let apply = step(format!("apply {run} --branch NAME"), "commit it to another branch");
+            let apply = step(format!("apply {run} --branch NAME"), "commit the work to another branch");
             [Some(apply), resume("try the commit again"), diff()]
         }
-        Reason::IoError => [resume("go on once files can be written"), None, None],
+        Reason::IoError => [resume("continue once files can be written"), None, None],
         Reason::BadInput | Reason::PlanFailed | Reason::NoSandbox => {
             [Some(step("doctor".into(), "check the environment")), None, None]
         }
         Reason::GateErrored => [log(), Some(step("doctor".into(), "check the environment")), undo()],
         Reason::ProviderFailed | Reason::Refused | Reason::EmptyResponse | Reason::ModelProtocol => {
-            [Some(step("models check".into(), "ask each model whether it answers")), diff(), undo()]
+            [Some(step("models check".into(), "check that each model answers")), diff(), undo()]
         }
         Reason::GateFailed | Reason::Stuck => [log(), diff(), go_on("…")],
         Reason::MaxTurns
@@ -168,7 +171,7 @@ pub fn next_steps(result: &TaskResult, run: &str) -> Vec<NextStep> {
     steps.into_iter().flatten().collect()
 }
 
-/// The first step that failed in the newest verdict and has a log.
+/// Returns the first step that failed in the newest verdict and has a log.
 fn failed_step(result: &TaskResult) -> Option<String> {
     let steps = &result.attempts.last()?.verdict.steps;
     steps

@@ -7,22 +7,23 @@ use crate::chat::{ChangeKind, FileChange};
 use crate::run::{ChangedFile, TaskResult};
 use crate::verdict::{OutsidePath, OutsideTree, flags_open_folders, joined_flags};
 
-/// One line of the summary: what it is about, and what there is to say.
+/// One line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What the line is about; empty when it goes on from the one before.
+    /// The topic of the line; empty if the line continues the previous topic.
     pub about: &'static str,
-    /// What there is to say.
+    /// The text.
     pub says: String,
 }
 
-/// Files that are named one by one.
+/// The maximum number of files listed by name.
 const FILES_NAMED: usize = 20;
 
-/// Findings, and entries of what is in no tree, that are named one by one.
+/// The maximum number of entries listed of findings, of warnings and of the paths outside the tree.
 const NAMED: usize = 20;
 
-/// The closing summary: what the pass rests on, what is not proven or was found, attempts, files, tools, tokens, time, the run's id.
+/// Builds the closing summary: the evidence for a pass and its gaps, findings, warnings, attempts,
+/// files, tools, tokens, time and the run's id.
 pub fn closing(result: &TaskResult) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut say = |about, says: String| facts.push(Fact { about, says });
@@ -74,14 +75,16 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     facts
 }
 
-/// The flags that let all changes through which were put back, to be pasted; none where nothing was.
+/// Returns a line with the flags that let all held-back changes through, ready to paste. `None` if
+/// no change was held back.
 pub fn hint(result: &TaskResult) -> Option<Fact> {
     let flags = joined_flags(&result.protected)?;
     let folders = if flags_open_folders(&result.protected) { "these flags, which open whole folders: " } else { "" };
-    Some(Fact { about: "hint", says: format!("to let these findings through, run it again with {folders}{flags}") })
+    Some(Fact { about: "hint", says: format!("to allow these findings, run the task again with {folders}{flags}") })
 }
 
-/// The files that differ from the base, with their sum where there are several. Where that is not known, those that file tools changed.
+/// Lists the files that differ from the base, with a total if there are several. If the difference
+/// is unknown, lists the files that file tools changed.
 fn files(result: &TaskResult) -> Vec<String> {
     let Some(difference) = &result.difference else { return by_tools(result) };
     let mut lines = Vec::new();
@@ -114,13 +117,13 @@ fn by_tools(result: &TaskResult) -> Vec<String> {
     lines
 }
 
-/// `and 3 more`, where there are more than those that are named.
+/// Returns `and 3 more` if more entries exist than are listed.
 fn more(all: u64, named: usize) -> Option<String> {
     let more = all.saturating_sub(named as u64);
     (more > 0).then(|| format!("and {} more", count(more)))
 }
 
-/// A commit in a few words: `1a2b3c4d5e6f on main`.
+/// Describes a commit briefly: `1a2b3c4d5e6f on main`.
 pub fn committed(commit: &str, branch: Option<&str>) -> String {
     let branch = branch.map_or("a detached head", |branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
     format!("{} on {branch}", commit.get(..12).unwrap_or(commit))
@@ -167,7 +170,7 @@ fn tokens(result: &TaskResult) -> String {
     text
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -180,7 +183,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A time in milliseconds as people read it: `0.4s`, `12.3s`, `2m05s`, `1h02m`.
+/// Formats a time in milliseconds for people: `0.4s`, `12.3s`, `2m05s`, `1h02m`.
 pub fn seconds(ms: u64) -> String {
     match ms / 1000 {
         0..60 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),

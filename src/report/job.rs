@@ -1,4 +1,5 @@
-//! A run's end for continuous integration: the verdict as a lane's result, a page in Markdown, the outputs of a step of a job. Pure.
+//! The end of a run for continuous integration: the verdict as a lane's result, a Markdown page,
+//! and the outputs of a job's step. Pure.
 
 use super::lane::LaneResult;
 use super::lane::markdown::{self, code};
@@ -7,17 +8,17 @@ use crate::run::TaskResult;
 use crate::verdict::{Reason, StepReport, Verification};
 use serde_json::{Value, json};
 
-/// The name of what no lane has judged.
+/// The lane name for a run that no lane has judged.
 const NO_LANE: &str = "gate";
 
-/// The names of the lanes of the last verdict.
+/// Returns the names of the lanes in the last verdict.
 pub(crate) fn lanes(result: &TaskResult) -> String {
     let mut lanes: Vec<&str> = steps(result).iter().map(|step| step.lane.as_str()).collect();
     lanes.dedup();
     if lanes.is_empty() { NO_LANE.into() } else { lanes.join(", ") }
 }
 
-/// The last verdict as the result of one lane, by that name.
+/// Returns the last verdict as the result of one lane with the name `lanes`.
 pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str) -> LaneResult<'a> {
     LaneResult {
         lane: lanes,
@@ -32,12 +33,12 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str
     }
 }
 
-/// The failures that were there before any change, in one line; empty where there were none.
+/// Describes the failures that existed before any change, in one line; empty if there were none.
 pub(crate) fn before(result: &TaskResult) -> String {
     result.attempts.last().and_then(|attempt| attempt.verdict.told_before()).unwrap_or_default()
 }
 
-/// A run that could not begin, as a lane that was not reached.
+/// Returns a run that could not begin, as a lane that was not reached.
 pub(crate) fn unbegun(why: &str) -> LaneResult<'_> {
     let (lane, word) = (NO_LANE, word(Verification::NotReached));
     LaneResult {
@@ -53,7 +54,7 @@ pub(crate) fn unbegun(why: &str) -> LaneResult<'_> {
     }
 }
 
-/// The time of the gate run that ran the steps of the last verdict.
+/// Returns the duration of the gate run that ran the steps of the last verdict, in milliseconds.
 fn duration_ms(result: &TaskResult) -> u64 {
     let last = result.attempts.last().map(|last| last.verdict.unchanged_since.unwrap_or(last.number));
     let judged = result.attempts.iter().find(|attempt| Some(attempt.number) == last);
@@ -64,7 +65,7 @@ fn steps(result: &TaskResult) -> &[StepReport] {
     result.attempts.last().map_or(&[], |attempt| &attempt.verdict.steps)
 }
 
-/// What became of the gate, in words that follow the names of its lanes.
+/// Returns the outcome of the gate, in words that follow the names of its lanes.
 fn word(verification: Verification) -> &'static str {
     match verification {
         Verification::Passed => "passed",
@@ -76,7 +77,7 @@ fn word(verification: Verification) -> &'static str {
     }
 }
 
-/// The page: how the run ended, what there is to know of it, and the lane.
+/// Builds the page: how the run ended, the closing summary, and the lane.
 pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
     let mark = if result.verified { "✓" } else { "✗" };
     let how = if result.verified { "verified" } else { result.message.as_str() };
@@ -86,16 +87,16 @@ pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
         text.push_str(&format!("- {about}{}\n", code(&says)));
     }
     text.push('\n');
-    text.push_str(&markdown::page(&LaneResult { why: "", ..*lane })); // that stands above
+    text.push_str(&markdown::page(&LaneResult { why: "", ..*lane })); // the reason is already above
     text
 }
 
-/// The page of a run that could not begin.
+/// Builds the page of a run that could not begin.
 pub(crate) fn unbegun_page(lane: &LaneResult<'_>) -> String {
-    format!("# ✗ the run did not begin\n\n{}", markdown::page(lane))
+    format!("# ✗ the run did not start\n\n{}", markdown::page(lane))
 }
 
-/// The report of what could not begin: what there is to say of a result that there is not.
+/// Builds the report of a run that could not begin and so has no result.
 pub(crate) fn unbegun_report(exit_code: u8, reason: Reason, why: &str) -> Value {
     json!({
         "schema_version": REPORT_SCHEMA_VERSION,
@@ -110,7 +111,7 @@ pub(crate) fn unbegun_report(exit_code: u8, reason: Reason, why: &str) -> Value 
     })
 }
 
-/// The outputs of a run that could not begin.
+/// Returns the outputs of a run that could not begin.
 pub(crate) fn unbegun_outputs(exit_code: u8, reason: Reason) -> String {
     let [run, tree, commit, branch] = [""; 4].map(str::to_owned);
     lines([
@@ -125,7 +126,7 @@ pub(crate) fn unbegun_outputs(exit_code: u8, reason: Reason) -> String {
     ])
 }
 
-/// The outputs of a step of a job, each a line `name=value`.
+/// Returns the outputs of a job's step, one line `name=value` each.
 pub(crate) fn outputs(result: &TaskResult) -> String {
     lines([
         ("verified", result.verified.to_string()),

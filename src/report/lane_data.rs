@@ -1,5 +1,5 @@
-//! Lanes as data: what there is, what would run, and what came of it. The outer keys are those that scripts for projects with a
-//! `fledge.toml` have always read; what these do not know stands beside them.
+//! Lanes as JSON: the list of lanes, the plan of a run, and the result of a run. The outer keys are
+//! those that existing scripts for projects with a `fledge.toml` read. Further keys hold the rest.
 
 use crate::duration::milliseconds;
 use crate::lane::{Entry, EntryKind, Lane, Member};
@@ -8,14 +8,16 @@ use crate::verdict::{StepReport, StepStatus};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The version of these forms. A new key does not change it.
+/// The version of these formats. A new key does not change it.
 pub const LANE_SCHEMA_VERSION: u32 = 1;
-/// The most commands that are named as those that one waits for. With two large groups in sequence all names would be millions.
+/// The maximum number of commands listed as predecessors of a command. With two large groups in
+/// sequence, complete lists would contain millions of names.
 const NAMED: usize = 100;
-/// Why a step is left out that comes before the one that was asked for, as those scripts know it.
+/// The reason that those scripts know for a skipped step before the requested first one.
 const BEFORE: &str = "--from";
 
-/// One lane of `lanes list`; `source` is where it was brought in from. Nobody has looked at what is there: no tier says more than that.
+/// Describes one lane for `lanes list`. `source` is the origin of an imported lane. Nobody has
+/// reviewed such a lane, so its trust tier is always `unverified`.
 pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     let mut value = json!({
         "name": lane.name,
@@ -44,8 +46,9 @@ pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
     value
 }
 
-/// What a run of the lane would do: the answer to `--dry-run --json`. `left_out` is why commands would not run, by their number;
-/// `from` the number of the entry that it would begin with, from 0.
+/// Describes what a run of the lane would do, for `--dry-run --json`. `left_out` holds by command
+/// number the reason why the command would not run. `from` is the number of the first entry to run,
+/// from 0.
 pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) -> Value {
     let why = |number: &usize| left_out.get(*number).and_then(Option::as_ref);
     let steps = lane.entries.iter().enumerate().map(|(number, entry)| {
@@ -96,8 +99,9 @@ pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) ->
     value
 }
 
-/// What a run of the lane came to: the answer to `lanes run --json`. `result` is its word, `from` the number of the entry that it
-/// began with, from 0. Of the entries, those are there that had their turn.
+/// Describes the result of a run of the lane, for `lanes run --json`. `result` is the outcome as a
+/// word. `from` is the number of the first entry that ran, from 0. The result lists only entries
+/// whose turn came.
 pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, from: Option<usize>) -> Value {
     let is_wound_down = lane.fail_fast || outcome.ruling == LaneRuling::Cancelled;
     let (mut steps, mut failures) = (Vec::new(), Vec::new());
@@ -127,7 +131,7 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
     value
 }
 
-/// The answer to `lanes run --json` for a lane of which nothing is known but that it did not come to an end, and why.
+/// Describes a lane that did not end and of which only the reason is known, for `lanes run --json`.
 pub fn unbegun(lane: &str, result: &str, exit_code: u8, error: &str) -> Value {
     json!({
         "schema_version": LANE_SCHEMA_VERSION,
@@ -174,14 +178,15 @@ fn step(number: usize, entry: &Entry, turn: Turn, outcome: &LaneOutcome) -> Valu
     value
 }
 
-/// What became of an entry.
+/// The outcome of an entry.
 enum Turn {
     Passed,
     Failed(String),
     Skipped(String),
 }
 
-/// What became of an entry whose commands have these reports. `None` when the lane was wound down before it was its turn.
+/// Returns the outcome of an entry from the reports of its commands. `None` if the lane was wound
+/// down before the entry's turn came.
 fn turn(entry: &Entry, reports: &[StepReport], is_wound_down: bool) -> Option<Turn> {
     let own: Vec<&StepReport> = entry.steps.iter().map(|step| &reports[*step]).collect();
     let all = || entry.needed.iter().map(|step| &reports[*step]).chain(own.iter().copied());
@@ -236,7 +241,8 @@ fn command(lane: &Lane, number: usize) -> Value {
     })
 }
 
-/// What commands wait for together: a command that waits for more than are named says it by the numbers of these, from 0.
+/// Lists the groups of commands that others wait for together. A command that waits for more than
+/// [`NAMED`] commands refers to these groups by number, from 0.
 fn joints(lane: &Lane) -> Vec<Value> {
     lane.joints.iter().map(|joint| json!({ "after": names(lane, &joint.steps), "joints": joint.joints })).collect()
 }
@@ -245,7 +251,7 @@ fn names<'l>(lane: &'l Lane, numbers: &[usize]) -> Vec<&'l str> {
     numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect()
 }
 
-/// Seconds: whole ones where they are, as they are written in existing projects.
+/// Converts a time to seconds. A whole number of seconds is an integer, as in existing projects.
 fn seconds(time: Duration) -> Value {
     if time.subsec_nanos() == 0 { time.as_secs().into() } else { time.as_secs_f64().into() }
 }

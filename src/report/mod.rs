@@ -1,4 +1,4 @@
-//! The report: what a run came to, as data. Pure; the driver writes it.
+//! The report: the result of a run as data. Pure; the driver writes it.
 
 pub mod attest;
 mod course;
@@ -23,16 +23,16 @@ use crate::run::TaskResult;
 use serde::Serialize;
 use std::path::Path;
 
-/// The version of the report's form.
+/// The version of the report's format.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
-/// A report, ready to be written.
+/// The report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Report {
-    /// The version of this form.
+    /// The version of the report's format.
     pub schema_version: u32,
-    /// The program that made it.
+    /// The version of fledge that created the report.
     pub fledge: &'static str,
     /// The task.
     pub task: TaskFacts,
@@ -40,23 +40,23 @@ pub struct Report {
     pub workspace: String,
     /// The run's folder, with its journal and logs.
     pub folder: String,
-    /// Everything else.
+    /// The result of the run.
     #[serde(flatten)]
     pub result: TaskResult,
 }
 
-/// Which task it was.
+/// The task of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
-    /// Where its text came from: a path, or `-`.
+    /// The source of the task's text: a path, or `-`.
     pub source: String,
     /// The SHA-256 digest of the prompt, in hexadecimal.
     pub digest: String,
 }
 
 impl Report {
-    /// The report of a result.
+    /// Creates the report of a result.
     pub fn new(result: TaskResult, source: &str, task_digest: String, workspace: &Path, folder: &Path) -> Self {
         Self {
             schema_version: REPORT_SCHEMA_VERSION,
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// As JSON, indented, with a line end.
+    /// Formats the report as JSON, indented and with a final newline.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
         text.push('\n');

@@ -1,15 +1,15 @@
-//! Commit messages of verified work, and patches as mails that `git am` takes. Pure.
+//! Commit messages of verified work, and patches as mails for `git am`. Pure.
 //!
 //! The subject is the title of the task. The summary is the model's own text, so the body quotes
-//! it: no line of it works as a trailer (`Signed-off-by:`), as a command for a CI service (`[skip
-//! ci]`) or for an issue tracker (`Closes #1`).
+//! it. No line of it works as a trailer (`Signed-off-by:`), or as a command for a CI service
+//! (`[skip ci]`) or an issue tracker (`Closes #1`).
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Characters of a subject.
+/// The maximum length of a subject, in characters.
 const SUBJECT: usize = 72;
-/// Bytes of a body.
+/// The maximum size of a body before it is quoted, in bytes.
 const BODY: usize = 16 * 1024;
 /// Words by which CI services skip a commit: `[skip ci]`, `[ci-skip]`, `[no ci]`, `[skip netlify]`,
 /// `***NO_CI***`, `--skip-ci`.
@@ -17,17 +17,17 @@ const SKIPS: &str = r"(?i)\[([^\[\]\n]*(?:skip|\bno[ _-]?(?:ci|build|deploy|test
 /// Words by which issue trackers close an issue: `Closes #1`, `fixed: owner/name#1`, `resolves
 /// https://…/issues/1`, `fixes ABC-1`.
 const CLOSES: &str = r"(?i)\b((?:clos|fix|resolv|implement|complet)(?:e|es|ed|s|ing)?)\b:?\s+((?:issues?\s+)?(?:[\w./-]*[#!]\d+|gh-\d+|https?://\S+/\d+|[a-z][a-z0-9]+-\d+))";
-/// Commands for issue trackers behind the number of an issue: `ABC-1 #done`.
+/// Commands for issue trackers after the number of an issue: `ABC-1 #done`.
 const COMMANDS: &str = r"(?i)#(close|done|resolve|time|comment|transition|start|assign)";
 
-/// The subject of a commit: the title of its task on one bounded line, after `fledge: ` where the
-/// title is a single word.
+/// Returns the subject of a commit: the title of its task on one line of limited length. A title of
+/// a single word gets the prefix `fledge: `.
 pub fn subject_of(title: &str) -> String {
     let title = plain(title).split_whitespace().collect::<Vec<_>>().join(" ");
     let title = title.trim_start_matches(['#', ' ']);
     let whole = match title {
         "" => "fledge: verified work".to_owned(),
-        word if !word.contains(' ') => format!("fledge: {word}"), // the name of a file, mostly
+        word if !word.contains(' ') => format!("fledge: {word}"), // mostly the name of a file
         words => words.to_owned(),
     };
     if whole.chars().count() <= SUBJECT {
@@ -37,7 +37,7 @@ pub fn subject_of(title: &str) -> String {
     cut.trim_end().chars().chain(['…']).collect()
 }
 
-/// The body of a commit: the summary, bounded and quoted with `> `.
+/// Returns the body of a commit: the summary, cut to a limit and quoted with `> `.
 pub fn body_of(summary: &str) -> String {
     let text = harmless(&plain(summary.trim()));
     let bounded = text[..text.floor_char_boundary(BODY)].trim_end();
@@ -45,7 +45,7 @@ pub fn body_of(summary: &str) -> String {
     quoted.collect::<Vec<_>>().join("\n")
 }
 
-/// The text without words that CI services and issue trackers act on.
+/// Disarms the words that CI services and issue trackers act on.
 fn harmless(text: &str) -> String {
     static PATTERNS: LazyLock<[Option<Regex>; 3]> =
         LazyLock::new(|| [SKIPS, CLOSES, COMMANDS].map(|pattern| Regex::new(pattern).ok()));
@@ -53,31 +53,31 @@ fn harmless(text: &str) -> String {
     let replaced = PATTERNS.iter().zip(replacements).fold(text.to_owned(), |text, (pattern, replacement)| {
         pattern.as_ref().map_or(text.clone(), |pattern| pattern.replace_all(&text, replacement).into_owned())
     });
-    replaced.replace(">8", "> 8").replace("8<", "8 <") // which `git am --scissors` cuts at
+    replaced.replace(">8", "> 8").replace("8<", "8 <") // `git am --scissors` cuts there
 }
 
-/// The text without control characters.
+/// Removes control characters.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-/// A patch with its head.
+/// The head of a patch.
 #[derive(Debug, Clone, Copy)]
 pub struct Mail<'m> {
-    /// `Name <mail>`.
+    /// The author as `Name <mail>`.
     pub author: &'m str,
-    /// As RFC 2822 has it.
+    /// The date in the format of RFC 2822.
     pub date: &'m str,
-    /// One line.
+    /// The subject, on one line.
     pub subject: &'m str,
-    /// As [`body_of`] gives it.
+    /// The body as returned by [`body_of`].
     pub body: &'m str,
     /// Names and values for the end of the message.
     pub trailers: &'m [(String, String)],
 }
 
 impl Mail<'_> {
-    /// The whole mail around a difference.
+    /// Builds the whole mail with this diff.
     pub fn with(&self, diff: &[u8]) -> Vec<u8> {
         let Self { author, date, subject, body, trailers } = self;
         let gap = if body.is_empty() { "" } else { "\n\n" };

@@ -1,18 +1,20 @@
-//! What a pass rests on, in words, and what it does not prove. Pure.
+//! The evidence for a pass in words, and its gaps. Pure.
 
 use crate::run::TaskResult;
 use crate::verdict::{Finding, HeldBack, Proof, Reason, Verdict};
 
-/// Digits of a tree's id that are shown: enough to find it again.
+/// The number of digits shown of a tree's id: enough to find the tree again.
 const DIGITS: usize = 12;
 
-/// What the verdict rests on that a run is verified by. There is none of a run that found nothing to do.
+/// Returns the proof of the verdict that verified the run. A run that found nothing to do has no
+/// proof.
 pub fn proof_of(result: &TaskResult) -> Option<&Proof> {
     let last = result.attempts.last().filter(|_| result.reason == Reason::Verified)?;
     last.verdict.proof.as_deref()
 }
 
-/// In one line: `tree 3f2a90c1d4e5 in a clean room behind bubblewrap; 42 tests, canary seen, 1 hold-out lane`.
+/// Describes the evidence in one line: `tree 3f2a90c1d4e5 in a clean room behind bubblewrap; 42
+/// tests, canary seen, 1 hold-out lane`.
 pub fn rests_on(proof: &Proof) -> String {
     let tree: String = proof.tree.to_string().chars().take(DIGITS).collect();
     let place = match (is_clean(proof), has_wall(proof)) {
@@ -35,7 +37,8 @@ pub fn rests_on(proof: &Proof) -> String {
     format!("tree {tree} {place}; {evidence}")
 }
 
-/// Says how many of the tests are known by name, so that a test of the base that did not run would be named.
+/// Says how many of the tests are known by name. fledge can name a test of the base that did not
+/// run only if its name is known.
 fn by_name(proof: &Proof) -> String {
     match proof.tests_by_name {
         0 => String::new(),
@@ -44,46 +47,49 @@ fn by_name(proof: &Proof) -> String {
     }
 }
 
-/// Returns whether a pass rests on exit codes alone: no test was counted or named, and no canary was seen.
+/// Returns whether a pass rests on exit codes alone: no test was counted or named, and no canary
+/// was seen.
 pub fn is_by_exit_codes_alone(proof: &Proof) -> bool {
     proof.tests.is_none_or(|tests| tests == 0) && proof.canaries == 0
 }
 
-/// What it does not prove, a line each; none where all that fledge can do was done.
+/// Lists what the pass does not prove, one line each. The list is empty if fledge did all that it
+/// can.
 pub fn unproven(proof: &Proof) -> Vec<&'static str> {
     let all = [
         (
             !is_clean(proof),
-            "`room: in-place`: what the agent left beside the tree (caches, ignored files, installed packages) may have had a part in it",
+            "`room: in-place`: files that the agent left outside the tree (caches, ignored files, installed packages) may have affected the verdict",
         ),
         (
             is_clean(proof) && !has_wall(proof),
-            "`sandbox: off`: the agent and the code under test had your rights, and could have reached what judges them",
+            "`sandbox: off`: the agent and the code under test had your rights, and could have tampered with the gate",
         ),
         (
             proof.tests.is_some_and(|tests| tests > 0) && proof.tests_before.is_none(),
-            "that as many tests ran as before: the base failed, counts none, or was not judged (`--baseline always` judges it)",
+            "whether as many tests ran as on the base: the base failed, has no test counts, or was not judged (`--baseline always` judges it)",
         ),
         (
             is_by_exit_codes_alone(proof),
-            "that tests ran at all: no step has a `junit` report or prints a count, no lane has a `canary`",
+            "whether any test ran: no step has a `junit` report or prints a test count, and no lane has a `canary`",
         ),
     ];
     all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
 
-/// A finding in one line: `tests/a.py changed: a test of the base`.
+/// Describes a finding in one line: `tests/a.py changed: a test of the base`.
 pub fn found(finding: &Finding) -> String {
     format!("{} {}: {}", finding.path, finding.change, finding.rule)
 }
 
-/// A change that was held back, in one line with the flag that lets it through.
+/// Describes a held-back change in one line, with the flag that lets it through.
 pub(super) fn held_back(held: &HeldBack) -> String {
-    let flag = held.flag.as_ref().map(|flag| format!(" ({flag} lets it through)")).unwrap_or_default();
+    let flag = held.flag.as_ref().map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
     format!("{} {}: {}{flag}", held.path, held.change, held.rule)
 }
 
-/// What a verdict rests on and what it does not prove, a line each; of one that is no pass nothing.
+/// Lists the evidence for a verdict and what it does not prove, one line each. The list is empty if
+/// the verdict is not a pass.
 pub fn grounds(verdict: &Verdict) -> Vec<String> {
     let Some(proof) = verdict.proof.as_deref() else { return Vec::new() };
     let not = unproven(proof).into_iter().map(|what| format!("not proven: {what}"));
@@ -136,7 +142,7 @@ mod tests {
         assert_eq!(first(&proof("clean", "bubblewrap", Some(3), 0, 0)), [""; 0]);
         assert_eq!(first(&proof("clean", "off", None, 1, 0)), ["`sandbox"]);
         let uncompared = Proof { tests_before: None, ..proof("clean", "bubblewrap", Some(3), 1, 0) };
-        assert_eq!(unproven(&uncompared)[0].split(':').next(), Some("that as many tests ran as before"));
+        assert_eq!(unproven(&uncompared)[0].split(':').next(), Some("whether as many tests ran as on the base"));
         assert_eq!(first(&proof("in-place", "off", Some(0), 0, 1)), ["`room", "that"]);
     }
 }

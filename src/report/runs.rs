@@ -1,14 +1,14 @@
-//! Rows of runs as data: what `fledge runs list --json` and a server give out.
+//! Rows of runs as JSON, for `fledge runs list --json` and the server.
 
 use super::story::{Part, STORY_SCHEMA_VERSION, Story};
 use crate::id::RunId;
 use crate::store::{Outcome, RunRow, RunState};
 use serde_json::{Value, json};
 
-/// The version of what is given out of runs.
+/// The version of this format.
 pub const RUNS_SCHEMA_VERSION: u32 = 1;
 
-/// A row as data. What is known only at the end is null until then.
+/// Converts a row to JSON. Values that are known only at the end are null until then.
 pub fn row(row: &RunRow, short: &str) -> Value {
     let head = &row.head;
     let (state, holder, end) = match &row.state {
@@ -56,7 +56,8 @@ fn outcome_data(end: &Outcome) -> Value {
     })
 }
 
-/// The starter of a run, by its parent and its key: an earlier run, a batch, a schedule, or the page of a server. Null for every other run.
+/// Returns the starter of a run, by its parent and its key: an earlier run, a batch, a schedule, or
+/// the page of a server. Null for every other run.
 pub fn started_by(parent: Option<&str>, key: Option<&str>) -> Value {
     if let Some(run) = parent {
         return json!({ "kind": "run", "name": run });
@@ -74,18 +75,19 @@ pub fn started_by(parent: Option<&str>, key: Option<&str>) -> Value {
     }
 }
 
-/// Returns true if a name has the form of a batch's: the start of a digest, and what tells its batches apart.
+/// Returns whether a name has the form of a batch name: the start of a digest, and a suffix that
+/// distinguishes batches.
 fn is_batch(name: &str) -> bool {
     let digest = name.split_once('-').map(|(digest, _)| digest);
     digest.is_some_and(|digest| digest.len() == 24 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// A time in milliseconds since 1970 as RFC 3339 in UTC.
+/// Formats a time in milliseconds since 1970 as RFC 3339 in UTC.
 pub fn rfc3339(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
-/// A run with its story, as data.
+/// Converts a run with its story to JSON.
 pub fn story_as_json(row: &RunRow, short: &str, story: &Story) -> Value {
     let mut time: serde_json::Map<String, Value> =
         Part::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
@@ -103,7 +105,7 @@ pub fn story_as_json(row: &RunRow, short: &str, story: &Story) -> Value {
     })
 }
 
-/// What the run was busy with last.
+/// Describes what the run did last.
 pub fn doing(story: &Story) -> String {
     let turn = story.run.next_turn();
     match story.run.label() {

@@ -1,5 +1,6 @@
-//! What a journal tells: a fold of its events through the machine that they were fed to, as scenes in their order and as where the
-//! time went. Pure; the same for a run that is over, under way or interrupted.
+//! The story of a run, read from its journal. A story feeds the journal's events to a run machine
+//! and collects scenes in order and the distribution of time. Pure. It works for runs that are
+//! over, in progress or interrupted.
 
 pub use super::course::{Part, Stretch};
 use crate::chat::{Detail, FileChange, StopReason, Usage};
@@ -12,79 +13,83 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The version of the form in which a story is given out.
+/// The version of a story's format.
 pub const STORY_SCHEMA_VERSION: u32 = 1;
 
-/// A story as far as it has been told.
+/// The story of the events so far.
 #[derive(Debug, Default)]
 pub struct Story {
-    /// What happened, in order.
+    /// The scenes, in order.
     pub scenes: Vec<Scene>,
-    /// Where the time went, in order; neighbours differ.
+    /// The distribution of time, in order. Neighbours have different parts.
     pub course: Vec<Stretch>,
-    /// The machine, as the events so far have left it.
+    /// The machine after the events so far.
     pub run: Run,
-    /// Its sub-agents, by their paths.
+    /// The stories of sub-agents, by path.
     children: BTreeMap<String, Story>,
     at: Moment,
     attempts: u32,
     gates: u32,
     succeeded: bool,
-    /// The run before its report could not be written, as long as that is the newest thing: who takes it up goes back to it.
+    /// The run before its report could not be written, if that is the newest event. A process that
+    /// takes up the run goes back to this state.
     unreported: Option<Box<Run>>,
-    /// The run before its gate passed, as long as no report tells of that: who takes it up may go back to it.
+    /// The run before its gate passed, until a report is saved or the delivery begins. A process
+    /// that takes up the run may go back to this state.
     unproven: Option<Box<Run>>,
-    /// The run before its delivery failed: who takes it up may go back to it.
+    /// The run before its delivery failed. A process that takes up the run may go back to this
+    /// state.
     undelivered: Option<Box<Run>>,
     refused: Option<Box<Run>>,
-    /// The run before it was ended from outside: who takes it up may go back to it.
+    /// The run before it was terminated from outside. A process that takes up the run may go back
+    /// to this state.
     stopped: Option<Box<Run>>,
 }
 
-/// What changes when another process takes a run up.
+/// The changes when another process takes up a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TakenUp {
-    /// The gate judges the newest attempt once more.
+    /// Whether the gate judges the newest attempt again.
     pub gate_again: bool,
-    /// A delivery that failed is tried once more.
+    /// Whether a failed delivery is tried again.
     pub delivery_again: bool,
-    /// A model that blocked the run is asked again.
+    /// Whether a model that blocked the run is asked again.
     pub request_again: bool,
-    /// What was under way when the run was ended from outside is gone on with.
+    /// Whether the work that was interrupted from outside continues.
     pub stop_again: bool,
-    /// What the run may cost from here on, in millionths of a US dollar; `None`: as before.
+    /// The new cost limit, in millionths of a US dollar. `None` keeps the limit.
     pub usd_micros: Option<u64>,
 }
 
-/// Something that happened.
+/// An entry of a story.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scene {
-    /// The sub-agent that it is about, by its path; nothing for the run itself.
+    /// The path of the sub-agent that the scene belongs to. `None` for the run itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// When, in milliseconds since the run began.
+    /// The time since the run began, in milliseconds.
     pub at_ms: u64,
-    /// What.
+    /// The content.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened. In JSON: `{"type": …, "data": …}`.
+/// The content of a scene. In JSON: `{"type": …, "data": …}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum What {
-    /// The task was handed over.
+    /// The run received its task.
     Began { title: String, prompt: String, models: Vec<String>, verify: bool, max_retries: u32, limits: Limits },
-    /// The gate is frozen and the first message is made.
+    /// The gate is frozen and the first message is ready.
     Planned { gate_digest: String, tools: Vec<String> },
-    /// The model may work, for the first time or once more.
+    /// An attempt began: the model may work.
     Attempt { number: u32 },
-    /// The model's turn ended properly.
+    /// A turn of the model ended normally.
     Turn { number: u64, model: String, text: String, stop: StopReason, usage: Option<Usage>, duration_ms: u64 },
-    /// The model's turn ended in any other way.
+    /// A turn of the model failed and was discarded.
     Discarded { error: String },
-    /// What the run, or the sub-agent, has used so far.
+    /// The usage of the run or the sub-agent so far.
     Used(Usage),
     /// A tool call ended.
     Tool(Box<ToolScene>),
@@ -92,29 +97,29 @@ pub enum What {
     Subagent { finished: bool, note: String },
     /// A person answered.
     Answered { tool: String, approved: bool },
-    /// What hooks told the model.
+    /// Hooks had notes for the model.
     Hooks { notes: Vec<String> },
-    /// What the model was told that it had asked for in prose.
+    /// The model got an answer to a query that it had asked in prose.
     Query { answer: String },
     /// The conversation was shortened, or could not be.
     Compaction { success: bool, note: String },
-    /// The gate spoke.
+    /// The gate has judged.
     Gate { attempt: u32, verdict: Box<Verdict> },
-    /// The verified tree became a commit.
+    /// The verified tree was committed.
     Committed { commit: String, branch: Option<String> },
-    /// What a turn has left of the files is kept.
+    /// The files at the end of a turn were kept.
     Checkpoint { turn: u64, tree: TreeId },
-    /// Something is tried again after a pause.
+    /// An operation is tried again after a pause.
     Retry { what: String, tries: u32, wait_ms: u64, error: String },
     /// A limit ended the run.
     Limit { reason: Reason },
-    /// Somebody wanted the run to stop; `said` is what the model had said of an unfinished answer.
+    /// The run was asked to stop. `said` is the unfinished answer of the model.
     Stopped { cause: StopCause, said: String },
     /// Memories of earlier runs went into the first message.
     Recalled { ids: Vec<String> },
-    /// Another process has taken the run up.
+    /// Another process took up the run.
     Resumed,
-    /// Something was not as it should be.
+    /// A warning.
     Warning { message: String },
     /// The run is over.
     Ended { reason: Reason, verified: Option<bool>, exit_code: u8, message: String },
@@ -127,22 +132,22 @@ pub struct ToolScene {
     pub name: String,
     /// The arguments, as far as they could be read.
     pub args: Value,
-    /// Whether it did what it was asked for.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// Whether it was not run at all.
+    /// Whether the call was denied and did not run.
     pub denied: bool,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub duration_ms: u64,
-    /// What the model was told.
+    /// The text that the model received.
     pub output: String,
-    /// What it changed.
+    /// The change that the call made.
     pub change: Option<FileChange>,
-    /// What else is to be seen of it.
+    /// Details for display.
     pub detail: Detail,
 }
 
 impl Story {
-    /// Tells one more event of the journal.
+    /// Adds the next event of the journal.
     pub fn take(&mut self, at: Moment, event: Event) {
         let ms = at.0.saturating_sub(self.at.0);
         self.spend(Part::of(&self.run), ms);
@@ -155,12 +160,12 @@ impl Story {
             if let Action::Emit { event } = action {
                 self.was_told(event);
             } else if let Action::Deliver { .. } = action {
-                self.unproven = None; // who takes it up delivers the tree that passed
+                self.unproven = None; // a process that takes up the run delivers the tree that passed
             }
         }
     }
 
-    /// Tells one more event of the sub-agent of this path, as part of this story.
+    /// Adds the next event of the sub-agent with this path.
     pub fn take_of(&mut self, path: &str, at: Moment, event: Event) {
         let child = self.children.entry(path.to_owned()).or_default();
         child.take(at, event);
@@ -187,7 +192,7 @@ impl Story {
         }
     }
 
-    /// Notes that another process has taken the run up, and what changes by that.
+    /// Records that another process took up the run, with the changes.
     pub fn resumed(&mut self, at: Moment, taken_up: TakenUp) {
         let TakenUp { gate_again, delivery_again, request_again, stop_again, usd_micros } = taken_up;
         self.at = at.max(self.at);
@@ -209,17 +214,18 @@ impl Story {
         self.tell(What::Resumed);
     }
 
-    /// How long it has been, in milliseconds.
+    /// Returns the total time, in milliseconds.
     pub fn total_ms(&self) -> u64 {
         self.course.iter().map(|stretch| stretch.ms).sum()
     }
 
-    /// How long it has been about one thing, in milliseconds.
+    /// Returns the time spent on one part, in milliseconds.
     pub fn spent_ms(&self, part: Part) -> u64 {
         self.course.iter().filter(|stretch| stretch.part == part).map(|stretch| stretch.ms).sum()
     }
 
-    /// The course in so many equal steps: what most of each was spent on. Empty when no time has passed.
+    /// Divides the time into equal steps and returns the main part of each step. Empty if no time
+    /// has passed.
     pub fn bar(&self, steps: u64) -> Vec<Part> {
         let total = self.total_ms();
         let most = |step: u64| {
@@ -235,7 +241,7 @@ impl Story {
         if total == 0 { Vec::new() } else { (0..steps).map(most).collect() }
     }
 
-    /// What the event itself says.
+    /// Adds the scenes that the event itself describes.
     fn happened(&mut self, event: &Event, ms: u64) {
         let what = match event {
             Event::TaskSubmitted { charter } => What::Began {
@@ -292,7 +298,7 @@ impl Story {
         }
     }
 
-    /// What the machine made of it.
+    /// Adds the scene for an event that the machine emitted.
     fn was_told(&mut self, event: AgentEvent) {
         let what = match event {
             AgentEvent::StateChanged(StateName::Executing) => {
@@ -332,7 +338,7 @@ impl Story {
             | AgentEvent::VerifyResult { .. }
             | AgentEvent::LaneStep(_)
             | AgentEvent::Confirmation { .. }
-            | AgentEvent::Hook { .. } // the event that brought it says it
+            | AgentEvent::Hook { .. } // the event that caused it already has a scene
             | AgentEvent::Proved { .. }
             | AgentEvent::Tamper { .. } => return,
         };

@@ -1,4 +1,4 @@
-//! What a story tells of a journal.
+//! Tests of stories from journals.
 
 use super::*;
 use crate::chat::{Block, ModelError, ModelFault, Reply, ToolCall, ToolInput, ToolOutcome};
@@ -10,7 +10,7 @@ fn reply(content: Vec<Block>, stop: StopReason) -> Box<Reply> {
     Box::new(Reply { content, stop, usage: None, model: "m".into(), lacks_end: false })
 }
 
-/// Tells the next event, made with the call that is waited for.
+/// Adds an event for the call that the run awaits.
 fn tell(story: &mut Story, at: u64, event: impl FnOnce(CallId) -> Event) {
     let call = story.run.awaited().first().copied().unwrap_or(CallId(0));
     story.take(Moment(at), event(call));

@@ -1,4 +1,5 @@
-//! Everything that a run may ask for, in the imperative. Plain data: the driver does it and answers with an event.
+//! Actions that a run asks for. They are plain data: the driver carries each one out and answers
+//! with an event.
 
 use super::query::Query;
 use super::watch::AgentEvent;
@@ -8,15 +9,16 @@ use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something the machine wants done. Each action with a `call` is answered by one event that carries it.
+/// An action that the machine wants done. For each action with a `call`, the driver returns one
+/// event with the same `call`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum Action {
-    /// Freeze the gate, load specs and context, make the first message.
+    /// Freeze the gate, load specs and context, and build the first message.
     Plan { call: CallId },
-    /// Send the conversation to the model with this place in the task's list; `most`: the most tokens that the answer may have, where that is
-    /// not left to what is configured.
+    /// Send the conversation to a model. `model` is its index in the task's list. `most` is the
+    /// largest number of tokens for the answer; `None` leaves that to the configuration.
     CallModel {
         call: CallId,
         model: usize,
@@ -27,18 +29,20 @@ pub enum Action {
     AskConfirmation { call: CallId, tool: ToolCall },
     /// Run a tool.
     RunTool { call: CallId, tool: String, input: Value },
-    /// Run a sub-agent, which may spend so much; `None`: an older program did not say.
+    /// Run a sub-agent within these limits. `limits` is `None` in journals of older versions of
+    /// fledge.
     RunChild {
         call: CallId,
         input: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
     },
-    /// Run the hooks that follow a turn in which something may have changed.
+    /// Run the hooks that follow a turn in which files may have changed.
     RunHooks { call: CallId },
-    /// Look up what the model asked for in prose.
+    /// Look up the information that the model asked for in prose.
     AnswerQuery { call: CallId, query: Query },
-    /// Summarise the conversation's first `upto` messages, in at most so many tokens; `None`: an older program did not say.
+    /// Summarise the first `upto` messages of the conversation in at most `most` tokens. `most` is
+    /// `None` in journals of older versions of fledge.
     Compact {
         call: CallId,
         upto: usize,
@@ -47,18 +51,18 @@ pub enum Action {
     },
     /// Run the frozen gate.
     RunGate { call: CallId, attempt: u32 },
-    /// Bring the verified tree, made from this base, to where it belongs.
+    /// Deliver the verified tree. `base` is the tree that the work began from.
     Deliver { call: CallId, tree: TreeId, base: TreeId },
     /// Write the report.
     SaveReport { call: CallId },
-    /// Stop every effect in flight, and hand over what had ended by then.
+    /// Stop every effect in flight, and return the results that are already complete.
     AbortInFlight,
-    /// Tell whoever watches.
+    /// Send an event to the watchers of the run.
     Emit { event: AgentEvent },
 }
 
 impl Action {
-    /// The call that an answer will carry.
+    /// Returns the call that the answer to this action carries, if it expects an answer.
     pub fn call(&self) -> Option<CallId> {
         match self {
             Self::Plan { call }
@@ -76,7 +80,8 @@ impl Action {
         }
     }
 
-    /// Whether it cannot be taken back or costs money, so that what led to it must be safe on disk before it is done.
+    /// Returns true if the action costs money or cannot be undone. The journal must be synced
+    /// before the driver carries it out.
     pub fn is_irrevocable(&self) -> bool {
         match self {
             Self::CallModel { .. }
@@ -95,7 +100,7 @@ impl Action {
         }
     }
 
-    /// The action's name, as the transition table prints it.
+    /// Returns the name of the action, as the transition table prints it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Plan { .. } => "Plan",

@@ -1,18 +1,19 @@
-//! The final answer of a task that asks for one of a certain form: found in what the model said, and held against its schema.
+//! Final answers that must fit a JSON Schema: extraction from the model's text, and validation.
 
 use crate::chat::is_shallow;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// Faults of an answer that are named.
+/// The most faults that a message lists; the rest are only counted.
 const NAMED: usize = 10;
 
-/// What is wrong with a JSON Schema, if it is none. Nothing is fetched: a schema that refers to others has to hold them.
+/// Returns the error in a JSON Schema, or `None` if it is valid. fledge fetches no references: the
+/// schema must contain every schema that it refers to.
 pub fn schema_fault(schema: &Value) -> Option<String> {
     compiled(schema).err()
 }
 
-/// The value that an answer is, or everything that is wrong with it.
+/// Returns the JSON value in the text, or a message with all of its faults.
 pub(super) fn judge(schema: &Value, text: &str) -> Result<Value, String> {
     let value = value_in(text)?;
     let validator = compiled(schema)?;
@@ -32,20 +33,21 @@ pub(super) fn judge(schema: &Value, text: &str) -> Result<Value, String> {
     if more > 0 {
         faults.push(format!("- and {more} more"));
     }
-    Err(format!("it does not fit the schema:\n{}", faults.join("\n")))
+    Err(format!("it does not match the schema:\n{}", faults.join("\n")))
 }
 
-/// Patterns take time in proportion to the text, whatever it is.
+/// Compiles a schema. The `regex` engine takes time linear in the text, for any pattern.
 fn compiled(schema: &Value) -> Result<Validator, String> {
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     options.build(schema).map_err(|fault| fault.to_string())
 }
 
-/// The JSON of an answer: all of it, or what stands in its last fenced block.
+/// Returns the JSON in an answer: its last fenced block if the answer ends with one, or the whole
+/// text.
 fn value_in(text: &str) -> Result<Value, String> {
     let json = fenced(text).unwrap_or_else(|| text.trim());
     let value: Value = serde_json::from_str(json).map_err(|error| format!("it is not JSON: {error}"))?;
-    if is_shallow(&value) { Ok(value) } else { Err("it is nested too deep".into()) }
+    if is_shallow(&value) { Ok(value) } else { Err("it is nested too deeply".into()) }
 }
 
 fn fenced(text: &str) -> Option<&str> {
@@ -88,7 +90,7 @@ mod tests {
             assert!(judge(&schema(), text).is_err_and(|why| why.starts_with("it is not JSON: ")), "{text}");
         }
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
-        assert_eq!(judge(&json!(true), &deep), Err("it is nested too deep".into()));
+        assert_eq!(judge(&json!(true), &deep), Err("it is nested too deeply".into()));
     }
 
     #[test]
@@ -96,7 +98,7 @@ mod tests {
         let wrong = judge(&schema(), r#"{"verdict": "fine", "files": ["src/a.rs", 5, "b.rs"]}"#).unwrap_err();
         assert_eq!(
             wrong,
-            "it does not fit the schema:\n\
+            "it does not match the schema:\n\
              - at /files/1: 5 is not of type \"string\"\n\
              - at /files/2: \"b.rs\" does not match \"^src/\"\n\
              - at /verdict: \"fine\" is not one of \"good\" or \"bad\""

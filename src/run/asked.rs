@@ -1,28 +1,31 @@
-//! Whether a task asks for a change of a file: it names the file, its folder or all tests in a sentence that says what to do with it. Pure.
+//! Detects whether a task asks for a change of a given file. A sentence must ask for a change and
+//! name the file, its folder or all tests. Pure.
 
-/// Words of a sentence that asks for a change.
+/// Verbs that ask for a change.
 const DOES: &str = "add adapt adjust append bump change configure create declare delete drop edit enable disable extend format insert \
 introduce move put reformat remove rename replace reorder rewrite set sort split update write";
-/// Words of a sentence that asks for another form of files.
+/// Verbs that ask to format files.
 const FORMATS: &str = "format reformat";
-/// Words of one that asks for a program to do that, and names of such programs.
+/// Verbs that ask to run a program. `FORMATTERS` are the names of formatters, and words for them.
 const RUNS: &str = "apply run use";
 const FORMATTERS: &str = "formatter formatters prettier black rustfmt gofmt eslint ruff";
-/// Words of a sentence that asks for a change of many tests at once.
+/// Verbs that ask to change many tests at once.
 const CHANGES: &str = "adapt adjust change convert edit migrate move rename rewrite split update";
 const ALL: &str = "all every each";
 const TESTS: &str = "tests testcases specs";
-/// Words that may be between a formatter or `all` and the tests.
+/// Words that may come between a verb or a formatter and the tests.
 const BETWEEN: &str =
     "a the of our these existing unit integration on over to for in across code sources and all every each";
-/// Words after which a sentence says something else.
+/// Words that begin a new statement within a sentence.
 const TURNS: &str = "that see ensure check run make if until while because where when which so add";
-/// Words of a sentence that names a file for another reason: the file must pass, or must stay.
+/// Words of a sentence that names a file for another reason: the file must pass, or must not
+/// change.
 const STAYS: &str = "pass passes passing green fail fails failing keep leave never not don't without";
-/// Bytes of the shortest name that is looked for without its folder: a shorter one is a word like others.
+/// The length of the shortest file name, in bytes, that counts without its folder. A shorter name
+/// may be an ordinary word.
 const SHORTEST: usize = 5;
 
-/// Returns whether the text asks for a change of the file at this path.
+/// Returns true if the text asks for a change of the file at this path.
 pub(super) fn asks_to_change(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     sentences(text).any(|sentence| {
@@ -43,7 +46,8 @@ fn is_of(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|it| word.eq_ignore_ascii_case(it))
 }
 
-/// Whether tests are what is to be formatted: they come next, but for words that lead to them.
+/// Returns true if the sentence asks to format tests. Only the words of `BETWEEN` may come between
+/// the verb and the tests.
 fn formats_tests(words: &[&str]) -> bool {
     (0..words.len()).any(|at| {
         let is_verb = is_of(FORMATS, words[at]);
@@ -57,7 +61,8 @@ fn formats_tests(words: &[&str]) -> bool {
     })
 }
 
-/// Whether a verb of change is followed by `all tests`, with no other statement between them.
+/// Returns true if a verb of `CHANGES` is followed by `all tests`, with no other statement between
+/// them.
 fn changes_all_tests(words: &[&str]) -> bool {
     let verbs = (0..words.len()).filter(|at| is_of(CHANGES, words[*at]));
     verbs.into_iter().any(|verb| {
@@ -72,7 +77,8 @@ fn changes_all_tests(words: &[&str]) -> bool {
     })
 }
 
-/// Whether words begin with tests as a whole: `tests`, `test files`, and `test` after `every`, unless it only describes the next word.
+/// Returns true if the words begin with tests as a whole: `tests`, `test files`, or `test` after
+/// `every`. `test` does not count if it only describes the next word.
 fn are_tests(words: &[&str], before: &str) -> bool {
     let next = words.get(1).copied().unwrap_or_default();
     let first = words.first().copied().unwrap_or_default();
@@ -80,17 +86,18 @@ fn are_tests(words: &[&str], before: &str) -> bool {
     is_of(TESTS, first) || (is_of("test", first) && (is_of("files sources modules suites", next) || is_one()))
 }
 
-/// Whether a path has the name of a test, or is in a folder of tests.
+/// Returns true if the path has the name of a test file, or is in a folder of tests.
 fn is_test(path: &str) -> bool {
     path.split(['/', '_', '-', '.']).any(|word| matches!(word, "test" | "tests" | "spec" | "__tests__"))
 }
 
-/// A word without the signs of its sentence; the dot that a file name begins with stays.
+/// Removes punctuation from the end of a word and `./` from its beginning. Keeps the leading dot of
+/// a file name.
 fn trim(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches(['.', ':', '!', '?'])
 }
 
-/// Lines of a list and paragraphs are sentences, too.
+/// Splits a text into sentences. Paragraphs and list items count as sentences too.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split("\n\n")
         .flat_map(|part| part.split("\n-").flat_map(|part| part.split("\n*")))

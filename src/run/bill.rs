@@ -1,4 +1,4 @@
-//! What a run has used, for whoever began it as a sub-agent: the bill that its parent books.
+//! Usage of a run, as its parent books it for a sub-agent.
 
 use super::Run;
 use super::budget::estimated;
@@ -6,23 +6,24 @@ use crate::chat::{FileChange, Usage};
 use crate::id::CallId;
 use std::collections::BTreeMap;
 
-/// What a run has used and changed.
+/// The usage and the file changes of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bill {
-    /// All of it together.
+    /// Total usage.
     pub usage: Usage,
     /// Model calls that completed.
     pub turns: u64,
-    /// All that was asked of models: also what came to nothing, and summaries.
+    /// Requests sent to models, including failed ones and summaries.
     pub requests: u64,
-    /// By model.
+    /// Usage by model name.
     pub by_model: BTreeMap<String, Usage>,
-    /// What its file tools changed, sorted by path.
+    /// Files that its file tools changed, sorted by path.
     pub changes: Vec<FileChange>,
 }
 
 impl Bill {
-    /// Adds another one. What was changed last in a file stands.
+    /// Adds another bill. Of two changes to the same file, the change in `other` replaces the
+    /// earlier one.
     fn add(&mut self, other: &Self) {
         self.usage.add(&other.usage);
         self.turns = self.turns.saturating_add(other.turns);
@@ -39,7 +40,7 @@ impl Bill {
 }
 
 impl Run {
-    /// What was booked so far, that of its sub-agents included.
+    /// Returns the usage booked so far, including that of its sub-agents.
     pub fn bill(&self) -> Bill {
         let ledger = &self.context.ledger;
         Bill {
@@ -51,8 +52,9 @@ impl Run {
         }
     }
 
-    /// The bill of a run that nobody can go on with. A model call in flight is charged what was set aside for it, as nobody knows what it
-    /// cost; of its sub-agents in flight, `children` has the bills.
+    /// Returns the final bill of a run that cannot be resumed. A model call in flight is charged
+    /// the amount reserved for it, since its real cost is unknown. `children` holds the bills of
+    /// sub-agents in flight.
     pub fn last_bill(&self, children: &BTreeMap<CallId, Bill>) -> Bill {
         let mut bill = self.bill();
         for (call, aside) in &self.context.ledger.reserved {

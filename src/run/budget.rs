@@ -1,5 +1,5 @@
-//! What a run may still spend. Every call that costs something is reserved before it is made and settled by what it cost, so that a
-//! limit is passed by no more than what one estimate was wrong.
+//! Budget of a run. Every call that costs something is reserved before it is made and settled by
+//! its real cost. So a limit is exceeded by at most the error of one estimate.
 
 use super::bill::Bill;
 use super::context::Context;
@@ -13,17 +13,18 @@ use crate::limits::{
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// Bytes that count as one token where nobody has counted.
+/// Bytes counted as one token where no provider has counted.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
-/// Tokens beyond one for each byte that a provider may count for what is not seen here: reasoning, images, its own words.
+/// Tokens that a provider may count beyond one per byte. They cover content that is not visible
+/// here: reasoning, images, the provider's own prompts.
 const UNSEEN: u64 = 1_000_000;
 
-/// What is set aside for a call in flight.
+/// An amount reserved for a call in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
     /// Model calls.
     pub turns: u64,
-    /// Tokens that the model reads; of a sub-agent, all of its tokens.
+    /// Tokens that the model reads; for a sub-agent, all of its tokens.
     pub input_tokens: u64,
     /// Tokens that the model writes.
     pub output_tokens: u64,
@@ -32,12 +33,12 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Input and output together.
+    /// Returns input and output tokens together.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Both together.
+    /// Returns the sum of two reserves.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -50,19 +51,20 @@ impl Reserve {
 }
 
 impl Context {
-    /// The limit that forbids the next model call, with what to say of it, if one does.
+    /// Returns the limit that forbids the next model call, with a message, if there is one.
     pub(super) fn exhausted(&self) -> Option<(Reason, String)> {
         self.overdrawn_by(self.next_call())
     }
 
-    /// What the next model call may cost.
+    /// Returns the estimated cost of the next model call.
     pub(super) fn next_call(&self) -> Reserve {
         let expected = self.charter.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
         self.estimate(1, self.context_tokens(), self.most_of_answer().unwrap_or(expected))
     }
 
-    /// The most tokens that the next answer may have, where that is not left to what is configured: a budget leaves no more, or the usual bound
-    /// was too low for an earlier one.
+    /// Returns the most tokens that the next answer may have; `None` leaves that to the
+    /// configuration. A number is set where the run has a budget, or where an earlier answer met
+    /// the usual limit.
     pub(super) fn most_of_answer(&self) -> Option<u64> {
         if self.is_before(2) {
             return None;
@@ -80,7 +82,9 @@ impl Context {
         self.charter.limits.tokens.is_some() || self.charter.limits.usd_micros.is_some()
     }
 
-    /// So many tokens of an answer to so many tokens, or what the budget leaves of them; below the least, the budget is at its end.
+    /// Returns `wanted` output tokens for a request of `input` tokens, or fewer if the budget
+    /// leaves fewer. The result is never below `least` (or `wanted`, if that is smaller): with less
+    /// left, the budget counts as exhausted.
     fn affordable(&self, wanted: u64, input: u64, least: u64) -> u64 {
         let terms = self.charter.terms_of(self.model);
         let Limits { tokens, usd_micros, .. } = self.charter.limits;
@@ -95,14 +99,15 @@ impl Context {
         [by_tokens, by_money].into_iter().flatten().fold(wanted, u64::min).max(wanted.min(least))
     }
 
-    /// What a summary of the first messages may cost.
+    /// Returns the estimated cost of a summary of the first `upto` messages.
     pub(super) fn next_summary(&self, upto: usize) -> Reserve {
         let input = tokens_in(self.transcript.bytes_upto(upto));
         self.estimate(0, input, self.most_of_summary(upto).unwrap_or(SUMMARY_TOKENS))
     }
 
-    /// The most tokens that a summary of the first messages may have. Many models think before they write, and that counts too, so it may be
-    /// much longer than a summary is; after one that was cut off it may be longer still.
+    /// Returns the most tokens that a summary of the first `upto` messages may have. Reasoning
+    /// counts as output for many models, so the limit is much higher than the length of a summary.
+    /// After a failed summary the limit is higher still.
     pub(super) fn most_of_summary(&self, upto: usize) -> Option<u64> {
         let within = |most: u64, part: u64| self.window().map_or(most, |window| most.min(window / part));
         if self.is_before(3) {
@@ -123,13 +128,13 @@ impl Context {
             return Reserve::default();
         }
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        // What is read may be written to the provider's cache, which can cost more.
+        // The provider may write the input to its cache, which can cost more.
         let cached = Usage { cache_write_tokens: if self.is_before(2) { 0 } else { input_tokens }, ..usage.clone() };
         let usd_micros = self.price(&usage).max(self.price(&cached)).unwrap_or(0);
         Reserve { turns, input_tokens, output_tokens, usd_micros }
     }
 
-    /// The limit that a call with such an estimate would pass, with what to say of it.
+    /// Returns the limit that a call with this estimate would exceed, with a message.
     pub(super) fn overdrawn_by(&self, next: Reserve) -> Option<(Reason, String)> {
         let Limits { turns, tokens, usd_micros, .. } = self.charter.limits;
         let spent = self.spent();
@@ -156,7 +161,7 @@ impl Context {
         }
     }
 
-    /// What was booked so far.
+    /// Returns the usage booked so far.
     fn spent(&self) -> Reserve {
         let total = &self.ledger.usage.total;
         Reserve {
@@ -167,26 +172,26 @@ impl Context {
         }
     }
 
-    /// What is set aside for calls in flight.
+    /// Returns the sum reserved for calls in flight.
     pub(super) fn reserved(&self) -> Reserve {
         self.ledger.reserved.iter().fold(Reserve::default(), |sum, (_, reserve)| sum.plus(*reserve))
     }
 
-    /// Sets something aside for a call.
+    /// Reserves an amount for a call.
     pub(super) fn reserve(&mut self, call: CallId, reserve: Reserve) {
         if reserve != Reserve::default() {
             self.ledger.reserved.push((call, reserve));
         }
     }
 
-    /// Gives back what was set aside for a call that is over.
+    /// Releases the reserve of a call that has ended, and returns it.
     pub(super) fn settle(&mut self, call: CallId) -> Reserve {
         let place = self.ledger.reserved.iter().position(|(reserved, _)| *reserved == call);
         place.map(|place| self.ledger.reserved.remove(place).1).unwrap_or_default()
     }
 
-    /// The share of one sub-agent, when so many are still to be started: they and what comes after them have as much each. `None`: there is
-    /// too little left for that.
+    /// Returns the share of one of `children` sub-agents that are still to start. Each of them, and
+    /// the rest of the run, gets an equal part of what is left. `None` if too little is left.
     pub(super) fn share(&self, children: u64) -> Option<(Limits, Reserve)> {
         let limits = &self.charter.limits;
         let used = self.spent().plus(self.reserved());
@@ -206,14 +211,14 @@ impl Context {
         Some((Limits { turns, tokens, usd_micros, time_ms, ..limits.clone() }, reserve))
     }
 
-    /// Books a completed model call, and tells of it. Where its provider gave no count, or one that cannot be true, the tokens are estimated by
-    /// the bytes that were sent and said.
+    /// Books a completed model call, and reports the new usage. If the provider gives no token
+    /// count, or an implausible one, the tokens are estimated from the bytes sent and received.
     pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
         self.settle(call);
         let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
         let said = reply.usage.clone().filter(|usage| self.is_of_old() || is_plausible(usage, request, answer));
         if reply.usage.is_some() && said.is_none() {
-            self.warn(format!("{} cannot have counted its tokens right: an estimate is charged", reply.model));
+            self.warn(format!("{} reported an impossible number of tokens: fledge charges an estimate", reply.model));
         }
         let is_counted = said.is_some() || self.is_of_old();
         let usage = said.unwrap_or_else(|| estimated(tokens_in(request), tokens_in(answer)));
@@ -225,7 +230,7 @@ impl Context {
         self.tell_usage();
     }
 
-    /// Books what a sub-agent used and changed.
+    /// Books the usage and the file changes of a sub-agent.
     pub(super) fn book_child(&mut self, call: CallId, bill: &Bill) {
         self.settle(call);
         let requests = if self.is_before(3) { bill.turns } else { bill.requests };
@@ -240,8 +245,9 @@ impl Context {
         self.tell_usage();
     }
 
-    /// Books what a call used that gave no answer, and tells of it: what its provider had counted and what was heard of it, or else what was
-    /// set aside for it. One that was refused, or came to nobody, has used nothing.
+    /// Books the usage of a failed call, and reports it. The charge is the provider's count and the
+    /// bytes received; without a plausible count, the reserve. A call with `spent` of `None` was
+    /// refused or never arrived, and costs nothing.
     pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
         let Some(Spent { model, usage, bytes, said: _ }) = spent else { return };
@@ -257,7 +263,7 @@ impl Context {
         self.tell_usage();
     }
 
-    /// Books what a summary used: what was set aside for it, where it came without a count.
+    /// Books the usage of a summary. Without a token count, the reserve is charged.
     pub(super) fn book_summary(
         &mut self,
         call: CallId,
@@ -269,7 +275,8 @@ impl Context {
             return self.book_failure(call, error.spent.as_deref());
         }
         let aside = self.settle(call);
-        // An answer that is no summary has been paid for too; older journals do not tell it from none.
+        // A rejected answer must be paid for too. Older journals do not distinguish it from no
+        // answer.
         let came = came || !(self.is_before(2) || model.is_empty());
         let usage = match usage {
             usage if usage.total() > 0 || !came => self.priced(usage),
@@ -283,18 +290,19 @@ impl Context {
         self.tell_usage();
     }
 
-    /// What was set aside, as it is charged.
+    /// Returns the charge for a reserve whose real cost is unknown.
     fn set_aside(&self, aside: Reserve) -> Usage {
         let usage = self.priced(estimated(aside.input_tokens, aside.output_tokens));
         Usage { cost_micros: usage.cost_micros.map(|cost| cost.max(aside.usd_micros)), ..usage }
     }
 
-    /// Tells whoever watches what the run has used so far.
+    /// Sends the usage so far to the watchers.
     fn tell_usage(&mut self) {
         self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
     }
 
-    /// The tokens that the conversation has, by the newest count and what came since, or else by its bytes.
+    /// Returns the tokens of the conversation: the newest count plus an estimate of later messages,
+    /// or an estimate of the whole.
     pub(super) fn context_tokens(&self) -> u64 {
         match self.ledger.context_tokens {
             0 => tokens_in(self.request_bytes()),
@@ -302,13 +310,13 @@ impl Context {
         }
     }
 
-    /// The bytes of all that a model call sends.
+    /// Returns the bytes of everything that a model call sends.
     fn request_bytes(&self) -> usize {
         let tools: usize = self.plan.tools.iter().map(tool_bytes).sum();
         self.plan.system.len() + tools + self.transcript.bytes()
     }
 
-    /// With its cost by the price of the model in use, else as its provider says.
+    /// Sets the cost by the price of the current model. Without a price, keeps the provider's cost.
     fn priced(&self, usage: Usage) -> Usage {
         Usage { cost_micros: self.price(&usage).or(usage.cost_micros), ..usage }
     }
@@ -317,18 +325,20 @@ impl Context {
         self.charter.terms_of(self.model).price.map(|price| price.cost_micros(usage))
     }
 
-    /// Whether the run was begun by a program that set nothing aside: its journal is folded as it was written.
+    /// Returns true if the run was started by a version of fledge that reserved nothing. Its
+    /// journal is replayed by the rules of that version.
     pub(super) fn is_of_old(&self) -> bool {
         self.is_before(1)
     }
 
-    /// Whether the run was begun by a program that did not know this edition of the rules yet.
+    /// Returns true if the run was started by a version of fledge older than this edition of the
+    /// rules.
     pub(super) fn is_before(&self, edition: u32) -> bool {
         self.charter.edition < edition
     }
 }
 
-/// Tokens that no provider counted.
+/// Returns the usage for tokens that no provider counted.
 pub(super) fn estimated(input_tokens: u64, output_tokens: u64) -> Usage {
     Usage {
         input_tokens,
@@ -338,13 +348,14 @@ pub(super) fn estimated(input_tokens: u64, output_tokens: u64) -> Usage {
     }
 }
 
-/// Whether a count of tokens can be true of a call: something was read, and not much more than was sent and said.
+/// Returns true if a token count is plausible: more than zero, and not much more than the bytes
+/// sent and received.
 fn is_plausible(usage: &Usage, request: usize, answer: usize) -> bool {
     let most = |bytes: usize| (bytes as u64).saturating_add(UNSEEN);
     usage.total() > 0 && usage.input_tokens <= most(request) && usage.output_tokens <= most(answer)
 }
 
-/// Estimates the tokens of so many bytes.
+/// Estimates the number of tokens in `bytes` bytes.
 fn tokens_in(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }

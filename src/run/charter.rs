@@ -1,4 +1,5 @@
-//! What the machine must know before it starts (the charter) and before the first model call (the plan).
+//! Input of the machine: the charter, needed before the start, and the plan, needed before the
+//! first model call.
 
 use super::workplace::Workplace;
 use crate::chat::{Message, Price, ToolCall, ToolInput, ToolSpec};
@@ -12,51 +13,54 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The newest edition of the machine's rules. A journal is folded by the rules that it was written under.
+/// The newest edition of the machine's rules. A journal is replayed by the edition that it was
+/// written under.
 pub const EDITION: u32 = 3;
 
-/// The terms of one run, fixed when the task is handed over.
+/// The specification of one run, fixed when the task is submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Charter {
-    /// The run's name.
+    /// The id of the run.
     pub run: RunId,
     /// The task's title.
     pub title: String,
-    /// The task's text, for loop and query messages and compaction.
+    /// The task's text. Summaries repeat it, and the machine looks in it for requests to change
+    /// protected paths.
     pub prompt: String,
-    /// Whether there is a gate.
+    /// True if the run has a gate.
     pub verify: bool,
-    /// Whether a gate that passes on the base ends the run, verified.
+    /// True if the run ends as verified when the gate passes on the base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
-    /// Whether a verified tree becomes a commit.
+    /// True if a verified tree becomes a commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub commits: bool,
     /// Further attempts after the first one.
     pub max_retries: u32,
-    /// Attempts with the same failure that end the run early; `None`: only the retries bound it.
+    /// Attempts with the same failure after which the run ends early. `None`: only `max_retries`
+    /// limits the attempts.
     pub stuck_after: Option<u32>,
-    /// What happens when a protected path was changed.
+    /// The reaction to a changed protected path.
     pub on_tamper: OnTamper,
-    /// The models, in order of preference, as people name them; never empty.
+    /// The models in order of preference, by the names that users give them. Never empty.
     pub models: Vec<String>,
-    /// What is known of each of them, in the same order; a model beyond its end has the default.
+    /// Properties of the models, in the same order. A model without an entry has the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<ModelTerms>,
-    /// The model's context window in tokens, where it is known.
+    /// The context window of the model in tokens, if known.
     pub context_window: Option<u64>,
-    /// Whether neighbouring read-only calls may overlap in time.
+    /// True if adjacent read-only calls may run in parallel.
     pub parallel_reads: bool,
-    /// How long a person has to answer, in milliseconds; `None`: without end.
+    /// The time for a person to answer a question, in milliseconds. `None`: no limit.
     pub confirm_within_ms: Option<u64>,
-    /// What the run may spend.
+    /// The limits of the run.
     pub limits: Limits,
-    /// Where the jitter of back-off pauses comes from.
+    /// The seed for the jitter of back-off pauses.
     pub seed: u64,
-    /// The edition of the machine's rules that it is decided by; 0 where an older program began the run.
+    /// The edition of the rules that decide this run. 0 if an older version of fledge started it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub edition: u32,
-    /// How many runs stand above this one: 0 for a run of its own, 1 for its sub-agents.
+    /// The number of runs above this one: 0 for a top-level run, 1 for its sub-agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
 }
@@ -67,7 +71,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Charter {
-    /// A charter with every default, for a run of this name.
+    /// Returns a charter for this run with defaults for everything else.
     pub fn new(run: RunId, title: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             run,
@@ -91,103 +95,107 @@ impl Charter {
         }
     }
 
-    /// What is known of the model at a place of the list.
+    /// Returns the properties of the model at an index of the list.
     pub(super) fn terms_of(&self, model: usize) -> ModelTerms {
         self.terms.get(model).copied().unwrap_or_default()
     }
 
-    /// The first model of the list that has no price.
+    /// Returns the first model of the list that has no known price.
     pub(super) fn unpriced(&self) -> Option<&str> {
         let has_price = |place: usize| self.terms_of(place).price.is_some();
         self.models.iter().enumerate().find(|(place, _)| !has_price(*place)).map(|(_, name)| name.as_str())
     }
 }
 
-/// What is known of a model beside its name.
+/// Properties of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTerms {
-    /// What its tokens cost, where that is known.
+    /// The price of its tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// The most tokens that a conversation may have, answer included, where that is known.
+    /// The most tokens in a conversation, answer included, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// The most tokens of one answer, where that is set.
+    /// The configured maximum of output tokens in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// The most tokens of one answer that its provider has published, where it is known.
+    /// The maximum of output tokens in one answer that the provider publishes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_output: Option<u64>,
-    /// Percents of its window at which a conversation is shortened, where that is not left to the run.
+    /// The percentage of the context window at which the conversation is shortened. `None`: the
+    /// run's own limit applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_at_percent: Option<u64>,
 }
 
-/// What Planning made: everything that the model calls of this run share.
+/// The result of planning: everything that the model calls of a run share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The system prompt.
     pub system: String,
-    /// The conversation to begin with: the task's first message, and an earlier conversation where one is continued.
+    /// The initial messages: the task's first message, after an earlier conversation where one is
+    /// continued.
     pub messages: Vec<Message>,
-    /// The tools that the model is offered: one list for all runs of a process that are offered the same.
+    /// The tools offered to the model. Runs of one process that offer the same tools share one
+    /// list.
     pub tools: Arc<[ToolSpec]>,
-    /// What the machine must know of each tool, offered or not.
+    /// Rules for each tool, offered or not.
     pub rules: Vec<ToolRule>,
-    /// Commands of the shell that a person must agree to, as patterns.
+    /// Patterns of shell commands that need a person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask_commands: Vec<String>,
-    /// The digest of the frozen gate; empty without one.
+    /// The digest of the frozen gate; empty without a gate.
     pub gate_digest: String,
-    /// The digest of the file that keeps the gate for whoever takes the run up again; empty where there is none.
+    /// The digest of the file that stores the gate for a resume; empty where there is no file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gate_file: String,
-    /// The tree that was there before the agent; `None` where an older program planned.
+    /// The tree before the agent's work. `None` in plans of older versions of fledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<TreeId>,
-    /// Where the user's repository stood by then, for a run that commits.
+    /// The head of the user's repository at planning time, for a run that commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
-    /// The worktree that the run has for itself, as it was made.
+    /// The run's own worktree, as it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Workplace>,
-    /// The ids of what was recalled of earlier runs into the first message.
+    /// The ids of memories of earlier runs that are in the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,
-    /// Whether the gate passes on the base, where it was asked.
+    /// True if the gate passes on the base. `None` if the gate was not run there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_passes: Option<bool>,
-    /// Whether the gate judges the base beside the agent's first turns.
+    /// True if the gate judges the base in parallel with the agent's first turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judges_base: bool,
-    /// The verdict of the gate on what was there, where that is a pass which ends the run; `None` where an older program planned.
+    /// The verdict of the gate on the base, where its pass ends the run. `None` in plans of older
+    /// versions of fledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_verdict: Option<Box<Verdict>>,
-    /// Where the whole output of the gate on what was there is, where the agent was told of its failures.
+    /// The logs of the gate on the base, where the agent received its failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_logs: Vec<StepLog>,
-    /// The wall around the agent; `None` where an older program planned.
+    /// The sandbox around the agent. `None` in plans of older versions of fledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,
-    /// Whether the agent reaches the network from behind it.
+    /// True if the agent can reach the network from the sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// The JSON Schema that the final answer has to fit, where the task asks for one.
+    /// The JSON Schema for the final answer, if the task requires one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What was not as it should be while planning; each becomes a warning.
+    /// Problems found while planning. Each becomes a warning.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// Takes away every tool of a role.
+    /// Removes every tool with this role.
     pub(super) fn forbid(&mut self, role: ToolRole) {
         let is_gone = |name: &str| self.rules.iter().any(|rule| rule.role == role && rule.name == name);
         self.tools = self.tools.iter().filter(|tool| !is_gone(&tool.name)).cloned().collect();
         self.rules.retain(|rule| rule.role != role);
     }
 
-    /// Whether a person must agree to just this call, because of the command in it.
+    /// Returns true if a person must approve this call because of the command in it.
     pub(super) fn asks_about(&self, call: &ToolCall) -> bool {
         let ToolInput::Object(input) = &call.input else { return false };
         let command = input.get("command").and_then(Value::as_str).filter(|_| call.name == "shell-exec");
@@ -195,36 +203,36 @@ impl Plan {
     }
 }
 
-/// What the machine must know of one tool.
+/// The rule for one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRule {
     /// The tool's name.
     pub name: String,
-    /// Whether the model may call it.
+    /// The permission to call it.
     pub access: ToolAccess,
-    /// Who carries it out.
+    /// The component that carries it out.
     pub role: ToolRole,
 }
 
-/// Whether a tool may be called.
+/// The permission to call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolAccess {
-    /// It may.
+    /// The model may call it.
     Allowed,
-    /// Only when a person says so.
+    /// Each call needs a person's approval.
     Ask,
-    /// Not in this task.
+    /// The tool is not available in this task.
     Denied,
 }
 
-/// Who carries a tool out.
+/// The component that carries a tool out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRole {
-    /// The tool host; it only reads.
+    /// The tool host. The tool only reads.
     Reader,
-    /// The tool host; it may change something.
+    /// The tool host. The tool may change files.
     Writer,
     /// A sub-agent.
     Child,

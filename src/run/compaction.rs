@@ -1,47 +1,50 @@
-//! How a conversation becomes shorter: older tool results are cleared first, then the older part is summarised. Here is when, and where it
-//! may be cut.
+//! Compaction of a conversation: clears older tool results first, then summarises the older
+//! messages. This file decides when to compact and where to cut.
 
 use super::budget::BYTES_PER_TOKEN;
 use super::context::Context;
 use super::watch::AgentEvent;
 use crate::chat::{Block, Image, Message, Role};
 
-/// Messages at the end that stay as they are.
+/// Newest messages that a summary never replaces.
 const KEEP: usize = 6;
-/// Results at the end that are never cleared; those of the newest turn are not either.
+/// Newest results that are never cleared. The results of the newest turn are never cleared either.
 const KEEP_RESULTS: usize = 5;
-/// The same in a small window.
+/// `KEEP_RESULTS` for a small context window.
 const KEEP_FEW_RESULTS: usize = 1;
-/// The same in a window in which these would leave no room, the last of them first.
+/// Smaller values of `KEEP`, tried in this order where a small window has no room for `KEEP`
+/// messages.
 const KEEP_LESS: [usize; 2] = [4, 2];
-/// The smallest window of a model, and the largest that is small.
+/// The bounds of a small context window, in tokens.
 const SMALLEST: u64 = 1000;
 const SMALL: u64 = 32_768;
-/// Bytes that a result may have however little room there is.
+/// Bytes that a result keeps even if there is no room.
 const LEAST_RESULT: usize = 500;
-/// Bytes of a result that is worth to be cleared.
+/// The least size in bytes of a result that is worth clearing.
 const WORTH: usize = 400;
-/// Summaries that failed in a row, after which none is asked for any more.
+/// Failed summaries in a row after which the run asks for no more.
 const GIVE_UP_AFTER: u32 = 3;
 
-/// What was cleared.
+/// The amount that was cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cleared {
     pub(super) results: usize,
-    /// By how much the conversation is shorter.
+    /// The bytes that clearing removed from the conversation.
     pub(super) bytes: usize,
 }
 
 impl Context {
-    /// Whether the conversation has grown so long that it should be shortened.
+    /// Returns true if the conversation is long enough to be shortened.
     pub(super) fn is_crowded(&self) -> bool {
         let (Some(room), Some(window)) = (self.room(), self.window()) else { return false };
-        // What is as short as it can be is not shortened again before it has grown.
+        // After a summary, do not shorten again before the conversation has grown by an eighth of
+        // the window.
         let grown = self.ledger.shortened_to.map_or(0, |tokens| tokens.saturating_add(window / 8));
         self.ledger.turns > 0 && self.context_tokens() >= room.max(grown)
     }
 
-    /// The tokens that a conversation may have before it is shortened, where that is known. What is set for the answer must find room beside.
+    /// Returns the tokens that a conversation may have before it is shortened, if known. Leaves
+    /// room for the configured length of an answer.
     fn room(&self) -> Option<u64> {
         let (terms, window) = (self.charter.terms_of(self.model), self.window()?);
         let percent = terms.compact_at_percent.unwrap_or(self.charter.limits.compact_at_percent);
@@ -50,12 +53,13 @@ impl Context {
         Some(u64::try_from(percent).unwrap_or(u64::MAX).min(window - answer))
     }
 
-    /// The tokens that the model in use takes, answer included, where that is known.
+    /// Returns the context window of the current model, answer included, if known.
     pub(super) fn window(&self) -> Option<u64> {
         self.charter.terms_of(self.model).context_window.or(self.charter.context_window)
     }
 
-    /// Clears older results where that alone makes the conversation short enough for a while, and says whether it did.
+    /// Clears older results if that alone makes the conversation short enough for a while. Returns
+    /// true if it cleared any.
     pub(super) fn clears_enough(&mut self) -> bool {
         let Some(room) = self.room() else { return false };
         let after = self
@@ -68,7 +72,7 @@ impl Context {
         after <= enough && self.clear_results()
     }
 
-    /// Clears older results; says whether there were any.
+    /// Clears older results. Returns true if there were any.
     pub(super) fn clear_results(&mut self) -> bool {
         let keep = self.kept_results();
         let Cleared { results, bytes } = self.transcript.clear_results(keep);
@@ -83,7 +87,8 @@ impl Context {
         results > 0
     }
 
-    /// How many messages from the start may be replaced by a summary, where there is something to gain.
+    /// Returns the number of messages, from the first, that a summary may replace. `None` if a
+    /// summary gains nothing.
     pub(super) fn cut(&self) -> Option<usize> {
         let messages = self.transcript.messages();
         let usual = cut(messages, KEEP);
@@ -94,23 +99,25 @@ impl Context {
         all.iter().copied().find(|upto| tail(*upto) <= room / 2).or(all.last().copied())
     }
 
-    /// Whether the window is so small that what is kept elsewhere would fill it.
+    /// Returns true if the context window is so small that the usual number of kept messages would
+    /// fill it.
     fn is_small(&self) -> bool {
         !self.is_before(2) && self.window().is_some_and(|window| (SMALLEST..=SMALL).contains(&window))
     }
 
-    /// How many of the newest results are never cleared.
+    /// Returns the number of newest results that are never cleared.
     fn kept_results(&self) -> usize {
         if self.is_small() { KEEP_FEW_RESULTS } else { KEEP_RESULTS }
     }
 
-    /// The bytes that the results of a turn may have together, where the window is known: a quarter of it.
+    /// Returns the bytes that the results of one turn may have together: a quarter of the window.
+    /// `None` if the window is unknown.
     pub(super) fn room_for_results(&self) -> Option<usize> {
         let window = self.window().filter(|window| !self.is_before(2) && *window >= SMALLEST)?;
         Some(usize::try_from(window).unwrap_or(usize::MAX) / 4 * BYTES_PER_TOKEN)
     }
 
-    /// Whether a summary may still be asked for.
+    /// Returns true if the run may still ask for summaries.
     pub(super) fn may_summarise(&self) -> bool {
         self.streaks.compactions < GIVE_UP_AFTER
     }
@@ -120,7 +127,7 @@ fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }
 
-/// What would be cleared.
+/// Returns the amount that [`clear`] would clear.
 fn clearable(messages: &[Message], keep: usize) -> Cleared {
     each_old(messages.iter().map(|message| message.content.as_slice()), keep).fold(
         Cleared::default(),
@@ -128,7 +135,7 @@ fn clearable(messages: &[Message], keep: usize) -> Cleared {
     )
 }
 
-/// Replaces the text of older results by a line that says so.
+/// Replaces the content of older results with a marker.
 pub(super) fn clear(messages: &mut [Message], keep: usize) -> Cleared {
     let cleared = clearable(messages, keep);
     let old: Vec<_> = each_old(messages.iter().map(|message| message.content.as_slice()), keep).collect();
@@ -145,7 +152,8 @@ fn marker(bytes: usize) -> String {
     format!("[a result of {bytes} bytes was cleared to save room: call the tool again if it is needed]")
 }
 
-/// The places and bytes of the results that are old and long: those before the newest few, and before the newest turn's.
+/// Returns message index, block index and bytes of each old, long result. Skips the newest `keep`
+/// results and the results of the newest turn.
 fn each_old<'m>(
     messages: impl DoubleEndedIterator<Item = &'m [Block]> + ExactSizeIterator,
     keep: usize,
@@ -173,14 +181,15 @@ fn each_old<'m>(
         .filter(|(_, _, bytes)| *bytes >= WORTH)
 }
 
-/// How many messages from the start may be replaced by a summary: never between a tool use and its result, never the newest
-/// few, and at least two. `None` when there is nothing to gain.
+/// Returns the number of messages, from the first, that a summary may replace: at least two, and
+/// never the newest `keep`. A cut never separates a tool use from its result. `None` if there is no
+/// place to cut.
 fn cut(messages: &[Message], keep: usize) -> Option<usize> {
     let latest = messages.len().checked_sub(keep)?;
     (2..=latest).rev().find(|upto| messages.get(*upto).is_some_and(begins_a_turn))
 }
 
-/// A result as long as there is room for: its beginning and its end.
+/// Returns the beginning and the end of a result that is longer than `most` bytes.
 pub(super) fn shortened(text: String, most: usize) -> String {
     let most = most.max(LEAST_RESULT);
     if text.len() <= most {
@@ -190,13 +199,14 @@ pub(super) fn shortened(text: String, most: usize) -> String {
     let tail = text.ceil_char_boundary(text.len() - most / 2);
     let left_out = tail - head;
     format!(
-        "{}\n[{left_out} bytes left out: there is no room for them, ask for less at a time]\n{}",
+        "{}\n[{left_out} bytes left out to save room: ask for less at a time]\n{}",
         &text[..head],
         &text[tail..]
     )
 }
 
-/// Whether a message depends on nothing before it: the model's own, which no result precedes, or a plain text of the user.
+/// Returns true if a message does not depend on an earlier one: a message of the model, or a user
+/// message without tool results.
 fn begins_a_turn(message: &Message) -> bool {
     let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
     message.role == Role::Assistant || !message.content.iter().any(is_result)

@@ -1,25 +1,26 @@
-//! The difference between the tree before the agent and the tree that was judged, or that the run left: whatever made it.
+//! Difference between the tree before the agent and the tree that was judged or that the run left.
+//! It includes changes from every source.
 
 use serde::{Deserialize, Serialize};
 
-/// The most files of a difference that are kept one by one.
+/// The most files of a difference that are listed.
 const NAMED: usize = 500;
-/// Git's modes, by the words that people know.
+/// Git's file modes, each with the word shown to users.
 const MODES: [(&str, &str); 3] = [("100755", "executable"), ("120000", "link"), (SUBMODULE, "submodule")];
-/// Git's mode of a submodule, which has no lines.
+/// Git's mode of a submodule. A submodule has no lines.
 const SUBMODULE: &str = "160000";
 
 /// The difference between two trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// How many files differ.
+    /// The number of files that differ.
     pub files: u64,
-    /// Lines added, of files that are text.
+    /// Lines added in text files.
     pub added: u64,
-    /// Lines removed, of the same.
+    /// Lines removed in text files.
     pub removed: u64,
-    /// The files, by path: the first 500.
+    /// The files by path: the first 500.
     pub changes: Vec<ChangedFile>,
 }
 
@@ -29,21 +30,22 @@ pub struct Difference {
 pub struct ChangedFile {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
-    /// The path before, of a file that was renamed.
+    /// The earlier path of a renamed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Git's mode before (`100644`, `100755`, `120000` for a link, `160000` for a submodule); absent where the file was not there.
+    /// Git's earlier mode (`100644`, `100755`, `120000` for a link, `160000` for a submodule);
+    /// absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_before: Option<String>,
-    /// Git's mode after; absent where the file is gone.
+    /// Git's new mode; absent for a deleted file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Lines added and removed; absent of a file that is no text.
+    /// Lines added and removed; absent for a binary file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<ChangedLines>,
 }
 
-/// Lines of a file that differ.
+/// Counts of changed lines in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ChangedLines {
@@ -54,7 +56,7 @@ pub struct ChangedLines {
 }
 
 impl Difference {
-    /// The difference that consists of these files.
+    /// Builds a difference from its files.
     pub fn new(files: impl IntoIterator<Item = ChangedFile>) -> Self {
         let mut difference = Self::default();
         for file in files {
@@ -72,12 +74,13 @@ impl Difference {
 }
 
 impl ChangedFile {
-    /// The file in one line: `src/a.rs +3 -1`, `run.sh (executable)`, `old.rs → new.rs +1 -0`, `logo.png (new, binary)`.
+    /// Describes the file in one line: `src/a.rs +3 -1`, `run.sh (executable)`, `old.rs → new.rs +1
+    /// -0`, `logo.png (new, binary)`.
     pub fn told(&self) -> String {
         let from = self.from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
         let has_new_mode = self.mode_before.is_some() && self.mode.is_some() && self.mode_before != self.mode;
         let lines = match self.lines.filter(|_| !self.is_submodule()) {
-            // Where only the mode differs, no line does.
+            // Only the mode or the name changed, so the line counts say nothing.
             Some(ChangedLines { added: 0, removed: 0 }) if has_new_mode || self.from.is_some() => String::new(),
             Some(ChangedLines { added, removed }) => format!(" +{added} -{removed}"),
             None => String::new(),

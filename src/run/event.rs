@@ -1,4 +1,4 @@
-//! Everything that can happen to a run, in the past tense. Plain data: what is in the journal, and what the machine is fed.
+//! Events of a run. They are plain data: the journal stores them, and the machine reads them.
 
 use super::charter::{Charter, Plan};
 use super::difference::Difference;
@@ -9,83 +9,87 @@ use crate::verdict::{OutsideTree, Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Something that happened. `call` names the action that it answers.
+/// Something that happened in a run. `call` is the call of the action that the event answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum Event {
-    /// A task was handed over.
+    /// A task was submitted.
     TaskSubmitted { charter: Box<Charter> },
-    /// The gate is frozen and the first message is made.
+    /// The gate is frozen and the first message is ready.
     PlanReady { call: CallId, plan: Box<Plan> },
-    /// The run cannot be planned: `reason` is one of bad input, plan failed, gate errored, no sandbox.
+    /// The run cannot be planned. `reason` is one of bad input, plan failed, gate errored, no
+    /// sandbox.
     PlanFailed { call: CallId, reason: Reason, message: String },
-    /// A piece of an answer came in. Shown, never decided on, not journaled.
+    /// A piece of an answer arrived. Shown only: it decides nothing and is not journaled.
     ModelDelta { call: CallId, delta: Delta },
-    /// The model's turn ended properly.
+    /// The model completed its turn.
     ModelCompleted { call: CallId, reply: Box<Reply> },
-    /// The model's turn ended in any other way.
+    /// The model call failed.
     ModelFailed { call: CallId, error: ModelError },
-    /// The process that had this call of a model under way is gone, and nobody knows how far it came.
+    /// The process with this model call in flight died. The progress of the call is unknown.
     Interrupted { call: CallId },
-    /// The moment of [`super::Run::deadline`] has come.
+    /// The time of [`super::Run::deadline`] was reached.
     DeadlinePassed,
-    /// A person, or nobody in time, answered.
+    /// A person answered a question, or the time for an answer ran out.
     ConfirmationAnswered { call: CallId, approved: bool, note: String },
-    /// A tool printed something. Shown, never decided on, not journaled.
+    /// A tool printed something. Shown only: it decides nothing and is not journaled.
     ToolProgress { call: CallId, text: String },
     /// A tool call ended.
     ToolFinished { call: CallId, outcome: ToolOutcome },
-    /// A sub-agent ended. What it used, how many turns it took of its models, what of the use was whose, and which files it changed.
+    /// A sub-agent ended, with its usage, its model turns, its usage by model, and its file
+    /// changes.
     ChildFinished {
         call: CallId,
         outcome: ToolOutcome,
         usage: Usage,
         #[serde(default, skip_serializing_if = "is_zero")]
         turns: u64,
-        /// All that it asked of models; 0 in journals of older programs.
+        /// Requests that it sent to models; 0 in journals of older versions of fledge.
         #[serde(default, skip_serializing_if = "is_zero")]
         requests: u64,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         by_model: BTreeMap<String, Usage>,
-        /// What its file tools changed.
+        /// Files that its file tools changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
     },
-    /// The hooks after a turn ended; each note is told to the model.
+    /// The hooks after a turn ended. The model receives each note.
     HooksFinished {
         call: CallId,
         notes: Vec<String>,
-        /// What only people are told.
+        /// Messages for people only.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reported: Vec<String>,
-        /// The files as the turn has left them, where that is another state than the one before.
+        /// The files after the turn, if they differ from the state before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkpoint: Option<TreeId>,
     },
-    /// What the model asked for in prose was looked up.
+    /// A question in prose was answered.
     QueryAnswered { call: CallId, answer: String },
-    /// The conversation was summarised, or could not be.
+    /// The conversation was summarised, or the summary failed.
     CompactionFinished {
         call: CallId,
         result: Result<String, String>,
         usage: Usage,
-        /// Who summarised, as its provider names it.
+        /// The model that summarised, by its provider's name for it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
-        /// Why no answer came, where none did; `None` in journals of older programs, which said it in `result` alone.
+        /// The error, if no answer came. `None` in journals of older versions of fledge, which
+        /// recorded it in `result` alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ModelError>,
     },
-    /// A step of the gate began, printed or ended. Shown, never decided on, not journaled.
+    /// A step of the gate began, printed or ended. Shown only: it decides nothing and is not
+    /// journaled.
     GateProgress { call: CallId, progress: StepProgress },
-    /// The gate spoke.
+    /// The gate returned a verdict.
     GateFinished { call: CallId, verdict: Box<Verdict> },
-    /// The verified tree was brought to where it belongs, or could not be.
+    /// The verified tree was delivered, or the delivery failed.
     Delivered {
         call: CallId,
         result: Result<Delivery, String>,
-        /// What leads on where it could not be, a clause; `None`: as ever.
+        /// The ways to proceed after a failed delivery, as a clause. `None`: the usual ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ways: Option<String>,
     },
@@ -97,11 +101,12 @@ pub enum Event {
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },
-    /// The gate judged the base beside the agent's first turns: the steps and tests that fail there, or why the checks cannot run.
+    /// The gate judged the base in parallel with the agent's first turns. `result` is the failing
+    /// steps and tests, or the reason why the checks cannot run.
     BaseJudged { result: Result<Vec<String>, String> },
-    /// Somebody outside the run found a limit reached.
+    /// A component outside the run found that a limit was reached.
     LimitReached { reason: Reason },
-    /// Somebody wants the run to stop. `said` is what the model had said of an unfinished answer.
+    /// A stop of the run was requested. `said` is the model's text in an unfinished answer.
     CancelRequested { cause: StopCause, said: String },
 }
 
@@ -115,40 +120,42 @@ fn is_zero(number: &u64) -> bool {
 pub struct Delivery {
     /// The id of the commit.
     pub commit: String,
-    /// The full name of the branch that it is on (`refs/heads/main`); `None` for a detached head.
+    /// The full name of its branch (`refs/heads/main`); `None` for a detached head.
     pub branch: Option<String>,
-    /// The tree of the workspace's folder in that commit, where git stores another one than was judged: of submodules, a sparse checkout,
-    /// and files that a filter or a rule on line ends changes.
+    /// The tree of the workspace's folder in the commit, if it differs from the judged tree. It can
+    /// differ for submodules, a sparse checkout, and files that a filter or a line-ending rule
+    /// changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeId>,
-    /// What should be known of it, a sentence each.
+    /// Remarks on the delivery, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Whether a reason may come from outside. That the work counts, or that somebody wants a stop, only the machine itself says.
+/// Returns true if a reason may come from outside. Only the machine itself decides that the work is
+/// verified, skipped, not delivered or cancelled.
 pub(super) fn may_be_given(reason: Reason) -> bool {
     !matches!(reason, Reason::Verified | Reason::Skipped | Reason::NotDelivered | Reason::Cancelled)
 }
 
-/// What is known once the report is written.
+/// Data known once the report is written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
-    /// Notes on the way, which are in the report, too.
+    /// Notes from saving. The report contains them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Where the run has worked, and what is left of that.
+    /// The worktree of the run, and its state at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Workplace>,
-    /// What changed in the workspace and is in no tree.
+    /// Changes in the workspace that are in no tree.
     #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
     pub outside_tree: OutsideTree,
-    /// What differs between the base and the work, where that is known.
+    /// The difference between the base and the work, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Box<Difference>>,
 }
 
 impl Event {
-    /// The call that this event answers, if it answers one.
+    /// Returns the call that this event answers, if it answers one.
     pub fn call(&self) -> Option<CallId> {
         match self {
             Self::PlanReady { call, .. }
@@ -177,7 +184,8 @@ impl Event {
         }
     }
 
-    /// Whether it only passes through to whoever watches: such events change no state and are not journaled.
+    /// Returns true if the event is only shown to watchers. Transient events change no state and
+    /// are not journaled.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::ModelDelta { .. } | Self::ToolProgress { .. } | Self::GateProgress { .. } => true,
@@ -204,7 +212,7 @@ impl Event {
         }
     }
 
-    /// The event's name, as the transition table prints it.
+    /// Returns the name of the event, as the transition table prints it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::TaskSubmitted { .. } => "TaskSubmitted",

@@ -1,4 +1,4 @@
-//! What a run has used and done so far: turns, tokens, tools, files, attempts, warnings.
+//! Records of a run so far: turns, tokens, tools, files, attempts, warnings.
 
 use super::budget::Reserve;
 use crate::chat::{FileChange, ModelUsage};
@@ -7,37 +7,38 @@ use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Warnings that are kept for the report; later ones are only counted.
+/// Warnings kept for the report. Later ones are only counted.
 const MAX_WARNINGS: usize = 100;
 
-/// The books of one run. Nothing in it ever falls.
+/// The records of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ledger {
     /// Model calls that completed.
     pub(super) turns: u64,
     pub(super) usage: ModelUsage,
-    /// Input and output tokens of the newest model call: how long the conversation was then; 0: not known.
+    /// Input and output tokens of the newest model call: the length of the conversation at that
+    /// time. 0: unknown.
     pub(super) context_tokens: u64,
-    /// The bytes that the conversation had then, with the answer.
+    /// The bytes of the conversation at that time, with the answer.
     #[serde(default)]
     pub(super) context_bytes: usize,
-    /// The tokens of the conversation after it was summarised last.
+    /// The tokens of the conversation after the last summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shortened_to: Option<u64>,
     /// Model calls that sub-agents completed.
     #[serde(default)]
     pub(super) child_turns: u64,
-    /// What is set aside for calls in flight.
+    /// Amounts reserved for calls in flight.
     #[serde(default)]
     pub(super) reserved: Vec<(CallId, Reserve)>,
-    /// By tool name.
+    /// Tallies by tool name.
     pub(super) tools: BTreeMap<String, ToolTally>,
-    /// By path: what successful file tools did.
+    /// Changes of successful file tools, by path.
     pub(super) files: BTreeMap<String, FileChange>,
     pub(super) attempts: Vec<Attempt>,
     pub(super) warnings: Vec<String>,
     pub(super) warnings_dropped: u64,
-    /// Notes of hooks for the model.
+    /// Notes of hooks to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) hooks: Vec<String>,
     /// Protected paths that tools refused to change, each with its rule.
@@ -45,15 +46,15 @@ pub(super) struct Ledger {
     pub(super) refused: BTreeMap<String, String>,
 }
 
-/// How often a tool was called, and with what luck.
+/// Counts of calls of one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ToolTally {
     /// Calls that the model asked for.
     pub called: u64,
-    /// Of these, calls that ran and failed.
+    /// Calls that ran and failed.
     pub failed: u64,
-    /// Of these, calls that were not run: unknown, not allowed, not understood, or denied by a person.
+    /// Calls that did not run: unknown, not allowed, malformed, or denied by a person.
     pub denied: u64,
 }
 
@@ -63,7 +64,7 @@ pub struct ToolTally {
 pub struct Attempt {
     /// Its number, from 1.
     pub number: u32,
-    /// What the gate said.
+    /// The verdict of the gate.
     pub verdict: Verdict,
 }
 
@@ -84,14 +85,14 @@ impl Ledger {
         }
     }
 
-    /// Keeps what a hook told the model.
+    /// Keeps a note of a hook to the model.
     pub(super) fn hook_said(&mut self, note: &str) {
         if self.hooks.len() < MAX_WARNINGS {
             self.hooks.push(note.to_owned());
         }
     }
 
-    /// Takes down that a tool refused to change a protected path.
+    /// Records that a tool refused to change a protected path.
     pub(super) fn refused(&mut self, path: &str, rule: &str) {
         if self.refused.len() < MAX_WARNINGS {
             self.refused.entry(path.to_owned()).or_insert_with(|| rule.to_owned());

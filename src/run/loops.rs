@@ -1,6 +1,8 @@
-//! Notices a model that makes the same calls again and again, and one that changes files to and fro. Progress is not a loop: calls
-//! that differ only in paging arguments, calls whose results differ in more than times and numbers, and calls between which the
-//! workspace changed.
+//! Loop detection: a model that repeats the same calls, or that changes files back and forth.
+//!
+//! Some repetition is progress: calls that differ only in paging arguments, and calls whose results
+//! differ in more than times and numbers. Calls with a change of the workspace between them are
+//! progress too.
 
 use crate::id::TreeId;
 use regex::Regex;
@@ -10,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::LazyLock;
 
-/// Arguments that page through something: a call that differs only in these goes on with it.
+/// Arguments for paging. Two calls that differ only in these read different parts of the same
+/// thing.
 const PAGING: [&str; 12] = [
     "offset",
     "limit",
@@ -26,31 +29,31 @@ const PAGING: [&str; 12] = [
     "after",
 ];
 
-/// What the watch thinks of the newest call.
+/// The assessment of the newest call or file state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opinion {
-    /// Nothing to say.
+    /// No loop, and no need for a warning.
     Fine,
-    /// Half of the threshold is reached: the model should be told, once.
+    /// Half of the threshold is reached: warn the model, once.
     Repetitive,
-    /// It is a loop.
+    /// The threshold is reached.
     Loop,
 }
 
-/// The recent calls.
+/// The recent calls and file states.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
     told: bool,
-    /// How many of the recent calls are of the turn under way.
+    /// Recent calls that belong to the current turn.
     #[serde(default)]
     fresh: usize,
-    /// Counts each step of the files from one state to another.
+    /// Counts of each transition of the files from one state to another.
     #[serde(default)]
     steps: BTreeMap<u64, usize>,
     #[serde(default)]
     tree: Option<u64>,
-    /// True once the model was warned that the files came back.
+    /// True once the model was warned that the files returned to an earlier state.
     #[serde(default)]
     told_of_files: bool,
 }
@@ -59,19 +62,21 @@ pub(super) struct LoopWatch {
 struct Seen {
     tool: u64,
     result: u64,
-    /// The result without what differs between two runs of one command.
+    /// The result without the parts that vary between two runs of one command.
     steady: u64,
     paging: u64,
     arguments: BTreeMap<String, u64>,
 }
 
 impl LoopWatch {
-    /// A turn begins. What its calls repeat of each other alone, the model could not be told of yet.
+    /// Marks the beginning of a turn. The model could not yet be warned of repetitions within the
+    /// new turn.
     pub(super) fn begin_turn(&mut self) {
         self.fresh = 0;
     }
 
-    /// Whether the newest call was made so often before this turn that the model has been told of it.
+    /// Returns true if the newest call was repeated so often before this turn that the model was
+    /// already warned.
     pub(super) fn went_on(&self, threshold: usize) -> bool {
         let Some(newest) = self.recent.back() else { return false };
         let earlier = self.recent.len().saturating_sub(self.fresh);
@@ -79,7 +84,7 @@ impl LoopWatch {
         alike >= threshold.div_ceil(2)
     }
 
-    /// Takes note of a call that ended, and of what it gave.
+    /// Records a call that ended, with its result.
     pub(super) fn note(&mut self, tool: &str, input: &Value, result: &str, changed: bool, threshold: usize) -> Opinion {
         if changed {
             self.recent.clear();
@@ -103,8 +108,11 @@ impl LoopWatch {
         }
     }
 
-    /// Takes note of the files that a turn has left. Files that go from one state to the same other one again and again are changed to and
-    /// fro; other detours from a state are work. Warns at half of the threshold, and calls it a loop only after that.
+    /// Records the state of the files after a turn.
+    ///
+    /// Repeated transitions between the same two states are a loop. Detours from a state to
+    /// different other states are work. Reports a loop only after the warning at half of the
+    /// threshold.
     pub(super) fn arrive(&mut self, tree: &TreeId, threshold: usize) -> Opinion {
         let print = fingerprint(tree.as_str().as_bytes());
         let before = match self.tree.replace(print) {
@@ -120,7 +128,7 @@ impl LoopWatch {
         if self.told_of_files { Opinion::Repetitive } else { Opinion::Fine }
     }
 
-    /// A new attempt is a new beginning.
+    /// Forgets everything, for a new attempt.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -142,8 +150,9 @@ impl Seen {
         Self { tool: fingerprint(tool.as_bytes()), result: fingerprint(result.as_bytes()), steady, paging, arguments }
     }
 
-    /// The same tool, the same result, and at least half of the arguments agree; not when only the paging differs. The same arguments have
-    /// the same result also where times and numbers in it differ.
+    /// Returns true if the tool and the result are equal and at least half of the arguments agree.
+    /// Calls that differ only in paging are not alike. With equal arguments, times and numbers in
+    /// the results may differ.
     fn is_like(&self, other: &Self) -> bool {
         let same_call = self.arguments == other.arguments;
         let same_result = if same_call { self.steady == other.steady } else { self.result == other.result };
@@ -155,8 +164,9 @@ impl Seen {
     }
 }
 
-/// Returns a result without what differs between two runs of one command: temporary paths, addresses, hashes, times, and numbers that count
-/// runs or name processes. Keeps other numbers: one that rises or falls can be the progress of a job.
+/// Returns a result without the parts that vary between two runs of one command: temporary paths,
+/// addresses, hashes, times, and numbers of runs or processes. Keeps other numbers, since a
+/// changing number can be the progress of a job.
 fn steady(result: &str) -> Cow<'_, str> {
     static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         let place = r#"/(?:tmp|var/tmp|var/folders|dev/shm)/[^\s"'`:,;()\[\]]+"#;
@@ -169,7 +179,7 @@ fn steady(result: &str) -> Cow<'_, str> {
     VOLATILE.replace_all(result, "#")
 }
 
-/// FNV-1a: small, and the same on every machine and in every version, as replays need it.
+/// Hashes with FNV-1a. Replays need the same result on every machine and in every version.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -219,7 +229,7 @@ mod tests {
         assert_eq!(opinions(&calls).last(), Some(&Opinion::Loop));
     }
 
-    /// Each row of calls, four of which would be a loop: whether it is one.
+    /// Each row has four calls, the threshold for a loop, and states whether they are one.
     #[test]
     fn each_sentence_of_the_rule_has_its_case() {
         let same = |input: Value| (0..4).map(|_| (input.clone(), "same", false)).collect::<Vec<_>>();

@@ -1,15 +1,18 @@
-//! A run as a pure, synchronous machine: events in, actions out. It never waits, reads no clock, draws no random number and
-//! touches no file, so the same events give the same actions: a run can be replayed from its journal, and the whole loop
-//! tested without a network, a process or a sleep.
+//! State machine of a run: pure and synchronous, with events as input and actions as output.
+//!
+//! The machine never waits, reads no clock, draws no random number and touches no file. So the same
+//! events always give the same actions: a run can be replayed from its journal, and tests need no
+//! network, process or sleep.
 //!
 //! ```text
 //! let actions = run.handle(moment, event);   // (state, moment, event) -> (state, actions)
 //! let wake    = run.deadline();              // the earliest moment at which something is due
 //! ```
 //!
-//! What stands above the states, once: answers that nobody waits for are dropped with a warning; a cancel or a limit ends the
-//! run from wherever it is; the time budget is a deadline like any other. A [`Run`] serialises whole, the conversation
-//! included, and goes on from there as if nothing had happened.
+//! These rules hold in every state: an answer to an unknown call is dropped with a warning, and a
+//! cancel or a limit ends the run. The time budget is a deadline like any other. A [`Run`]
+//! serialises completely, including the conversation, and continues from there after it is read
+//! back.
 
 mod action;
 mod answer;
@@ -58,7 +61,7 @@ use serde::{Deserialize, Serialize};
 use state::{Ended, Ending, Next, State};
 use std::sync::Arc;
 
-/// One run, whatever state it is in.
+/// One run, in any state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     state: State,
@@ -72,13 +75,13 @@ impl Default for Run {
 }
 
 impl Run {
-    /// A run that has not begun: Idle.
+    /// Creates a run in the state Idle.
     pub fn new() -> Self {
         Self { state: State::new(), context: Context::new(Charter::new(RunId::new(""), "", "")) }
     }
 
-    /// Takes an event and says what is to be done. Total: every pair of state and event has an answer, and one that makes no
-    /// sense changes nothing but for a warning.
+    /// Handles an event and returns the actions to carry out. It accepts every event in every
+    /// state: an unexpected event changes nothing and causes a warning.
     pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
         if !event.is_transient() {
             self.context.now = moment.max(self.context.now);
@@ -89,139 +92,143 @@ impl Run {
         self.context.take_actions()
     }
 
-    /// Gives it another bound of money, in millionths of a US dollar: all that it has cost counts.
+    /// Sets another money limit, in millionths of a US dollar. The whole cost of the run so far
+    /// counts towards it.
     pub fn may_cost(&mut self, usd_micros: u64) {
         self.context.charter.limits.usd_micros = Some(usd_micros);
     }
 
-    /// The earliest moment at which [`Event::DeadlinePassed`] has a meaning.
+    /// Returns the earliest time at which [`Event::DeadlinePassed`] has an effect.
     pub fn deadline(&self) -> Option<Moment> {
         let budget = self.is_active().then(|| self.context.time_limit());
         [self.state.due(), budget].into_iter().flatten().min()
     }
 
-    /// Which of the five states it is in.
+    /// Returns the current state, one of five.
     pub fn state(&self) -> StateName {
         self.state.name()
     }
 
-    /// The state's name, or that of its part of Executing.
+    /// Returns the name of the state, or of the part of Executing.
     pub fn label(&self) -> &'static str {
         self.state.label()
     }
 
-    /// The calls whose answers are awaited.
+    /// Returns the calls whose answers the run waits for.
     pub fn awaited(&self) -> Vec<CallId> {
         self.state.awaited()
     }
 
-    /// The system prompt of this run.
+    /// Returns the system prompt.
     pub fn system(&self) -> &str {
         &self.context.plan.system
     }
 
-    /// The tools that the model is offered.
+    /// Returns the tools offered to the model.
     pub fn tools(&self) -> &Arc<[ToolSpec]> {
         &self.context.plan.tools
     }
 
-    /// What the machine knows of each tool, offered or not.
+    /// Returns the rules for each tool, offered or not.
     pub fn rules(&self) -> &[ToolRule] {
         &self.context.plan.rules
     }
 
-    /// Commands of the shell that a person must agree to, as patterns.
+    /// Returns the patterns of shell commands that need a person's approval.
     pub fn ask_commands(&self) -> &[String] {
         &self.context.plan.ask_commands
     }
 
-    /// The moment of the newest event that was decided on.
+    /// Returns the time of the newest event that the machine decided on.
     pub fn now(&self) -> Moment {
         self.context.now
     }
 
-    /// The terms of the run.
+    /// Returns the charter of the run.
     pub fn charter(&self) -> &Charter {
         &self.context.charter
     }
 
-    /// The wall around the agent, once it is known, and whether it reaches the network from behind it.
+    /// Returns the sandbox around the agent, once known, and true if the agent can reach the
+    /// network from it.
     pub fn wall(&self) -> (Option<WallKind>, bool) {
         (self.context.plan.sandbox, self.context.plan.network)
     }
 
-    /// The conversation: what the next model call sends.
+    /// Returns the conversation, which the next model call sends.
     pub fn conversation(&self) -> &[Message] {
         self.context.transcript.messages()
     }
 
-    /// The tree that was there before the agent, once the run was planned by a program that writes that down.
+    /// Returns the tree before the agent's work. `None` before planning, and in plans of older
+    /// versions of fledge.
     pub fn base(&self) -> Option<&TreeId> {
         self.context.plan.base.as_ref()
     }
 
-    /// The newest state of the files that is kept.
+    /// Returns the newest saved state of the files.
     pub fn checkpoint(&self) -> Option<&TreeId> {
         self.context.checkpoint.as_ref().or(self.base())
     }
 
-    /// The calls of the turn whose hooks are running, in their order, without those that were not run; none at any other time.
+    /// Returns the completed calls of the turn whose hooks are running, in order. Empty at any
+    /// other time.
     pub fn done_tools(&self) -> &[DoneTool] {
         if let State::RunningHooks(hooks) = &self.state { &hooks.tools } else { &[] }
     }
 
-    /// Whether every call of a tool needs a person's yes.
+    /// Returns true if every call of the tool needs a person's approval.
     pub fn must_ask(&self, tool: &str) -> bool {
         self.context.rule(tool).is_some_and(|rule| rule.access == ToolAccess::Ask)
     }
 
-    /// Where the user's repository stood when the run was planned, for one that commits.
+    /// Returns the head of the user's repository at planning time, for a run that commits.
     pub fn head(&self) -> Option<&Head> {
         self.context.plan.head.as_ref()
     }
 
-    /// What is set aside for the calls in flight.
+    /// Returns the sum reserved for calls in flight.
     pub fn reserved(&self) -> Reserve {
         self.context.reserved()
     }
 
-    /// The place of the model in use in the task's list.
+    /// Returns the index of the current model in the task's list.
     pub fn model(&self) -> usize {
         self.context.model
     }
 
-    /// What the task asks for.
+    /// Returns the task's text.
     pub fn prompt(&self) -> &str {
         &self.context.charter.prompt
     }
 
-    /// The number of the model's turn that comes next, from 1.
+    /// Returns the number of the next model turn, from 1.
     pub fn next_turn(&self) -> u64 {
         self.context.ledger.turns + 1
     }
 
-    /// The number of the attempt under way, from 1; 0 before the first.
+    /// Returns the number of the current attempt, from 1; 0 before the first.
     pub fn attempt(&self) -> u32 {
         self.context.attempt
     }
 
-    /// Where the whole output of the gate's steps is, from before any change on.
+    /// Returns the logs of the gate's steps, beginning with those on the base.
     pub fn step_logs(&self) -> Vec<StepLog> {
         let judged = self.context.ledger.attempts.iter().flat_map(|attempt| attempt.verdict.logs(attempt.number));
         self.context.plan.base_logs.iter().cloned().chain(judged).collect()
     }
 
-    /// The number of the model's turn under way, or else of the last one; 0 before the first.
+    /// Returns the number of the current model turn, or of the last one; 0 before the first.
     pub fn turn(&self) -> u64 {
         self.context.ledger.turns + u64::from(matches!(self.state, State::CallingModel(_)))
     }
 
-    /// Whether the gate is to judge the base beside the agent's turns and has not yet done so.
+    /// Returns true if the gate must still judge the base in parallel with the agent's turns.
     pub fn awaits_base(&self) -> bool {
         matches!(self.state.name(), StateName::Executing | StateName::Verifying) && self.context.awaits_base()
     }
 
-    /// Whether it has begun and not yet come to its report.
+    /// Returns true if the run has begun and has not reached its report.
     fn is_active(&self) -> bool {
         match self.state.name() {
             StateName::Idle | StateName::Reporting => false,
@@ -229,7 +236,7 @@ impl Run {
         }
     }
 
-    /// What stands above the states; everything else is theirs.
+    /// Applies the rules that hold in every state. The state decides everything else.
     fn decide(&mut self, event: Event) -> Option<Next> {
         if let Some(call) = event.call()
             && !self.state.awaited().contains(&call)
@@ -251,7 +258,8 @@ impl Run {
         }
     }
 
-    /// Tells what failed before any change. Checks that cannot run on the base end the run: no work could ever pass them.
+    /// Reports the failures on the base. The run ends if the checks cannot run there, since no work
+    /// could ever pass them.
     fn learn_base(&mut self, result: Result<Vec<String>, String>) -> Option<Next> {
         if !self.is_active() {
             return None;
@@ -261,7 +269,7 @@ impl Run {
             Err(why) => Some(self.abort(Reason::GateErrored, why, None, String::new())),
             Ok(failing) => {
                 if !failing.is_empty() {
-                    // Those that the work does not mend are a warning later; the others need none.
+                    // If the work does not fix one of these failures, a later warning says so.
                     let failing = format!("failed before any change: {}", failing.join(", "));
                     self.context.tell(AgentEvent::Warning(failing));
                 }
@@ -270,7 +278,8 @@ impl Run {
         }
     }
 
-    /// From anywhere to the report; before the start, to the end; on the way to the report nothing changes, but that it was heard.
+    /// Handles a cancel. An active run goes to its report, and an idle run ends at once. A run on
+    /// the way to its report only records the cause.
     fn cancel(&mut self, cause: StopCause, said: String) -> Option<Next> {
         let message = Reason::Cancelled.row().meaning.to_owned();
         match self.state.name() {
@@ -291,7 +300,7 @@ impl Run {
         }
     }
 
-    /// The way out of the middle: what is in flight is stopped, and what was done is kept.
+    /// Ends an active run: stops the effects in flight and keeps the completed work.
     fn abort(&mut self, reason: Reason, message: String, stopped_by: Option<StopCause>, said: String) -> Next {
         let state = std::mem::replace(&mut self.state, State::new());
         if matches!(state, State::CallingModel(_)) {

@@ -1,4 +1,4 @@
-//! What a run came to: the one value that the report, the exit code and the library's answer are made of.
+//! Result of a run. The report, the exit code and the library's return value are all made from it.
 
 use super::difference::Difference;
 use super::ledger::{Attempt, ToolTally};
@@ -14,95 +14,100 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted; `difference` has all that differs.
+/// The result of a run. `files_changed` has only the paths that successful file tools wrote, edited
+/// or deleted; `difference` has every change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskResult {
-    /// The run's name.
+    /// The id of the run.
     pub run: RunId,
     /// The task's title.
     pub title: String,
-    /// Why it ended.
+    /// The reason why the run ended.
     pub reason: Reason,
-    /// The same in the words of agents' loops.
+    /// The reason in the terms common for agent loops.
     pub done_reason: String,
-    /// The exit code that goes with it.
+    /// The exit code for this reason.
     pub exit_code: u8,
-    /// Whether the last verdict passed, or verification was skipped on purpose: `verification` says which.
+    /// True if the last verdict passed, or verification was skipped on purpose. `verification` says
+    /// which.
     pub verified: bool,
-    /// What became of the gate.
+    /// The result of the gate.
     pub verification: Verification,
-    /// Whether it ended because somebody asked for it to stop.
+    /// True if the run ended because of a stop request.
     pub cancelled: bool,
-    /// Who asked for that, also where the run was on its way to its report already and ended as it would have.
+    /// The source of a stop request. It is set even if the run was already on the way to its report
+    /// and ended normally.
     pub stopped_by: Option<StopCause>,
-    /// One line on why it ended.
+    /// One line on why the run ended.
     pub message: String,
-    /// What the model said last.
+    /// The model's last text.
     pub summary: String,
-    /// The final answer, of a task that asks for one of a certain form.
+    /// The final answer as JSON, if the task requires one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// Every attempt that reached the gate, with its verdict.
     pub attempts: Vec<Attempt>,
-    /// Model calls that completed, those of sub-agents among them.
+    /// Model calls that completed, including those of sub-agents.
     pub turns: u64,
-    /// What file tools changed, sorted by path.
+    /// Files that file tools changed, sorted by path.
     pub files_changed: Vec<FileChange>,
-    /// What differs between the base and the tree that passed, or else the files as the run left them, whatever made it. `None` where
-    /// that is not known.
+    /// The difference between the base and the tree that passed, or else the files that the run
+    /// left. It includes changes from every source. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Box<Difference>>,
-    /// What it might spend.
+    /// The limits of the run.
     #[serde(default)]
     pub limits: Limits,
     /// Tokens and requests, in total and by model.
     pub usage: ModelUsage,
-    /// Tool calls, by tool.
+    /// Tool calls by tool name.
     pub tools: BTreeMap<String, ToolTally>,
-    /// What was not as it should be; at most 100 lines.
+    /// Warnings; at most 100 of the run's own.
     pub warnings: Vec<String>,
-    /// What hooks told the model, with what they printed; at most 100 of them.
+    /// Notes of hooks to the model, with their output; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// Changes of protected paths that were put back or refused, by path.
+    /// Changes of protected paths that were reverted or refused, by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<HeldBack>,
-    /// What changed in the workspace during the run and is not in the tree: nobody has judged it, and it is not delivered.
+    /// Changes in the workspace during the run that are not in the tree. They were not judged and
+    /// are not delivered.
     #[serde(default, skip_serializing_if = "OutsideTree::is_empty")]
     pub outside_tree: OutsideTree,
-    /// The digest of the frozen gate; empty without one.
+    /// The digest of the frozen gate; empty without a gate.
     pub gate_digest: String,
-    /// The tree that was there before the agent; `None` where an older program planned.
+    /// The tree before the agent's work. `None` in plans of older versions of fledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<TreeId>,
-    /// The tree that the gate has passed, when the newest verdict says so.
+    /// The tree that passed the gate, if the newest verdict is a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeId>,
-    /// The commit that it became.
+    /// The commit of that tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The full name of the branch that this is on; `None` also for a detached head.
+    /// The full name of the commit's branch; `None` also for a detached head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The tree of the workspace's folder in that commit, where git stores another one than `tree`.
+    /// The tree of the workspace's folder in the commit, if it differs from `tree`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_tree: Option<TreeId>,
-    /// The worktree that it had for itself, and what is left of that.
+    /// The run's own worktree, and its state at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Workplace>,
-    /// The wall around the agent; `None` when none was needed yet.
+    /// The sandbox around the agent. `None` if none was needed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,
-    /// Whether the agent could reach the network from behind it.
+    /// True if the agent could reach the network from the sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// From start to the last event, in milliseconds.
+    /// Time from the start to the last event, in milliseconds.
     pub duration_ms: u64,
 }
 
 impl TaskResult {
-    /// The paths that the run changed: those that differ from the base, or those that file tools changed where that is not known.
+    /// Returns the paths that the run changed: those that differ from the base. If the difference
+    /// is unknown, the paths that file tools changed.
     pub fn changed_paths(&self) -> impl Iterator<Item = &str> {
         let differing =
             self.difference.iter().flat_map(|difference| &difference.changes).map(|file| file.path.as_str());
@@ -112,7 +117,7 @@ impl TaskResult {
 }
 
 impl Run {
-    /// What the run came to. `None` while it has not ended.
+    /// Returns the result of the run, or `None` while it has not ended.
     pub fn result(&self) -> Option<TaskResult> {
         let ended = self.state.ended()?;
         Some(of(ended, &self.context))
@@ -158,7 +163,8 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
     }
 }
 
-/// What of the work was held back in any attempt, and calls of tools that were refused, once for each path.
+/// Returns the protected paths that were reverted in any attempt or that tools refused to change,
+/// once each.
 fn protected(cx: &Context) -> Vec<HeldBack> {
     let found = cx.ledger.attempts.iter().flat_map(|attempt| attempt.verdict.findings.iter());
     let found = found.map(|finding| HeldBack::new(&finding.path, &finding.change, &finding.rule));
@@ -167,17 +173,18 @@ fn protected(cx: &Context) -> Vec<HeldBack> {
     by_path.into_values().collect()
 }
 
-/// The warnings of the run; and that its cost is not all of it, where that is so.
+/// Returns the warnings of the run, with one more if the cost leaves out models without a price.
 fn warnings(cx: &Context) -> Vec<String> {
     let mut warnings = cx.ledger.warnings.clone();
     let unpriced = cx.ledger.usage.unpriced();
     if !unpriced.is_empty() && !cx.is_before(3) {
-        warnings.push(format!("the cost leaves out what has no known price: {}", unpriced.join(", ")));
+        warnings.push(format!("the cost leaves out models without a known price: {}", unpriced.join(", ")));
     }
     warnings
 }
 
-/// What became of the gate: by the reason where that says it, else by the last verdict.
+/// Returns the result of the gate: from the reason where it determines it, else from the last
+/// verdict.
 fn verification(reason: Reason, cx: &Context) -> Verification {
     let last = cx.ledger.attempts.last().map(|attempt| attempt.verdict.ruling);
     match (reason, last) {

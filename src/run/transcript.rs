@@ -1,5 +1,5 @@
-//! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
-//! model call. Providers reject a conversation that breaks this.
+//! Conversation of a run. It is valid at every model call: every tool use has exactly one result,
+//! in order. Providers reject a conversation that breaks this rule.
 
 use super::compaction::{self, Cleared};
 use super::prompt;
@@ -7,7 +7,7 @@ use crate::chat::{Block, Image, Message, Role, ToolInput, ToolResult, ToolSpec, 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The conversation, and the ids that its tool uses have taken.
+/// The conversation, and the ids used by its tool calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Transcript {
     messages: Vec<Message>,
@@ -16,7 +16,7 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    /// Begins with an earlier conversation or the first message.
+    /// Creates a conversation from its first messages.
     pub(super) fn begin(messages: Vec<Message>) -> Self {
         let mut transcript = Self::default();
         for message in messages {
@@ -29,17 +29,17 @@ impl Transcript {
         &self.messages
     }
 
-    /// The length of its first messages in bytes.
+    /// Returns the length of the first `upto` messages in bytes.
     pub(super) fn bytes_upto(&self, upto: usize) -> usize {
         self.messages.iter().take(upto).map(|message| bytes_of(&message.content)).sum()
     }
 
-    /// Its length in bytes of text and arguments.
+    /// Returns the length in bytes of text and arguments.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The text of the model's newest message, if it said anything.
+    /// Returns the text of the model's newest message that has any.
     pub(super) fn last_said(&self) -> Option<String> {
         let said = |message: &Message| {
             let text = text_of(&message.content);
@@ -48,7 +48,8 @@ impl Transcript {
         self.messages.iter().rev().find_map(said)
     }
 
-    /// The whole text of the model's newest answer: with its beginning, where it was cut off and went on.
+    /// Returns the whole text of the model's newest answer. If the answer was cut off and
+    /// continued, this includes its beginning.
     pub(super) fn said_last(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for message in self.messages.iter().rev() {
@@ -71,7 +72,8 @@ impl Transcript {
         self.messages.push(message);
     }
 
-    /// Says something to the model: in the newest message when that is a user's, else in one of its own.
+    /// Says something to the model: in the newest message if it is a user message, else in a new
+    /// one.
     pub(super) fn say(&mut self, text: String) {
         self.bytes += text.len();
         match self.messages.last_mut() {
@@ -80,12 +82,13 @@ impl Transcript {
         }
     }
 
-    /// Gives the results of the newest turn.
+    /// Adds the results of the newest turn.
     pub(super) fn answer(&mut self, results: Vec<ToolResult>) {
         self.push(Message { role: Role::User, content: results.into_iter().map(Block::ToolResult).collect() });
     }
 
-    /// Takes an id for a tool use that no other one has: the provider's own when it is free, else one made from it.
+    /// Takes an unused id for a tool call: the provider's own if it is free, else one derived from
+    /// it.
     pub(super) fn take_id(&mut self, wanted: &str, turn: u64, place: usize) -> String {
         if !wanted.is_empty() && self.ids.insert(wanted.to_owned()) {
             return wanted.to_owned();
@@ -98,14 +101,15 @@ impl Transcript {
         id
     }
 
-    /// Replaces older results by a line that says so; their calls keep an answer. Says how many that were, and how many bytes less it is.
+    /// Replaces the content of older results with a marker; their calls keep an answer. Returns the
+    /// number of results and the bytes removed.
     pub(super) fn clear_results(&mut self, keep: usize) -> Cleared {
         let cleared = compaction::clear(&mut self.messages, keep);
         self.bytes = self.bytes.saturating_sub(cleared.bytes);
         cleared
     }
 
-    /// Replaces the first `upto` messages by a summary of them.
+    /// Replaces the first `upto` messages with a summary.
     pub(super) fn summarise(&mut self, upto: usize, summary: String) {
         let tail = self.messages.split_off(upto.min(self.messages.len()));
         *self = Self { ids: std::mem::take(&mut self.ids), ..Self::begin(vec![Message::user(summary)]) };
@@ -115,7 +119,7 @@ impl Transcript {
     }
 }
 
-/// The bytes of text and arguments in some blocks.
+/// Returns the bytes of text and arguments in some blocks.
 pub(super) fn bytes_of(content: &[Block]) -> usize {
     let size = |block: &Block| match block {
         Block::Text { text } | Block::Thinking { text, .. } => text.len(),
@@ -127,7 +131,7 @@ pub(super) fn bytes_of(content: &[Block]) -> usize {
     content.iter().map(size).sum()
 }
 
-/// The bytes of what a model is told of a tool.
+/// Returns the bytes of a tool's specification.
 pub(super) fn tool_bytes(tool: &ToolSpec) -> usize {
     tool.name.len() + tool.description.len() + value_bytes(&tool.schema)
 }
@@ -139,7 +143,7 @@ fn input_bytes(input: &ToolInput) -> usize {
     }
 }
 
-/// The bytes of a JSON value's texts, keys and separators: near its written length, without writing it.
+/// Returns the approximate length of a JSON value in bytes, without serialising it.
 fn value_bytes(value: &serde_json::Value) -> usize {
     use serde_json::Value;
     match value {

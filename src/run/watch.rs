@@ -1,5 +1,6 @@
-//! What a watcher of a run is told. The shapes of `StateChanged`, `Text`, `ToolCall`, `ToolResult`, `VerifyResult` and
-//! `Usage` are a contract with programs that match on them; everything else lives in further variants or in the envelope.
+//! Events for watchers of a run. The shapes of `StateChanged`, `Text`, `ToolCall`, `ToolResult`,
+//! `VerifyResult` and `Usage` are a contract with programs that match on them. New data goes into
+//! further variants or into the envelope.
 
 use crate::chat::{Detail, FileChange, Usage};
 use crate::id::TreeId;
@@ -8,7 +9,7 @@ use crate::verdict::{Finding, Proof, Reason, StepProgress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One thing to show. In JSON: `{"type": …, "data": …}`.
+/// An event to show. In JSON: `{"type": …, "data": …}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
@@ -18,215 +19,218 @@ pub enum AgentEvent {
     Started {
         /// The task's title.
         title: String,
-        /// Its models, in order of preference.
+        /// The models, in order of preference.
         models: Vec<String>,
-        /// Further attempts after the first one when the gate says no.
+        /// Further attempts after the first one when the gate fails.
         max_retries: u32,
-        /// Whether there is a gate.
+        /// True if the run has a gate.
         verify: bool,
-        /// What it may spend.
+        /// The limits of the run.
         #[serde(default)]
         limits: Limits,
     },
-    /// Another process has taken the run up. The machine itself never says so.
+    /// Another process resumed the run. The machine itself never sends this event.
     Resumed {
-        /// The state it is in.
+        /// The current state.
         state: StateName,
-        /// The attempt, from 1.
+        /// The current attempt, from 1.
         attempt: u32,
-        /// The turn of the model, from 1.
+        /// The current model turn, from 1.
         turn: u64,
     },
-    /// Memories of earlier runs went into the first message.
+    /// The first message contains memories of earlier runs.
     Recalled {
-        /// Their ids.
+        /// The ids of the memories.
         ids: Vec<String>,
     },
-    /// One of the five states was entered; Executing also after a failed gate.
+    /// The run entered one of the five states. It enters Executing again after a failed gate.
     StateChanged(StateName),
-    /// A part of Executing was entered.
+    /// The run entered a part of Executing, or waits in Verifying for the verdict on the base.
     PhaseChanged(Phase),
     /// A piece of the model's text.
     Text(String),
     /// A piece of the model's reasoning.
     Thinking(String),
-    /// The arguments of a tool call are complete. Nothing runs before the turn has ended.
+    /// The arguments of a tool call are complete. No call runs before the turn has ended.
     ToolCall {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Its arguments.
+        /// The arguments.
         args: Value,
     },
     /// A tool call ended.
     ToolResult {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Whether it did what it was asked for.
+        /// True if the call succeeded.
         success: bool,
     },
-    /// More about the tool call that just ended.
+    /// Details of the tool call that just ended.
     ToolDetail {
-        /// The call, as the model named it.
+        /// The id of the call in the conversation.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Its arguments.
+        /// The arguments.
         args: Value,
-        /// Whether it was not run: unknown, not allowed, not understood, or denied by a person.
+        /// True if the call did not run: unknown, not allowed, malformed, or denied by a person.
         denied: bool,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: u64,
-        /// What the model is told.
+        /// The result that the model receives.
         output: String,
-        /// What a file tool changed.
+        /// The change that a file tool made.
         change: Option<FileChange>,
-        /// What people may want to see beside the text.
+        /// Details for people, beyond the text.
         detail: Detail,
     },
-    /// Something that a running tool printed.
+    /// A running tool printed something.
     ToolOutput {
-        /// What it printed.
+        /// The text that it printed.
         text: String,
     },
-    /// The gate spoke.
+    /// The gate returned a verdict.
     VerifyResult {
-        /// Whether it passed.
+        /// True if the gate passed.
         success: bool,
         /// The attempt, from 1.
         attempt: u32,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: u64,
         /// The steps that failed, as `lane/step`.
         failed_steps: Vec<String>,
-        /// What the model is told of it.
+        /// The feedback that the model receives.
         feedback: String,
-        /// The attempt whose verdict this one repeats, because all files are as they were then. 0: the base.
+        /// The attempt whose verdict is repeated, because all files are unchanged since then. 0:
+        /// the base.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unchanged_since: Option<u32>,
     },
     /// A step of the gate began, printed or ended.
     LaneStep(StepProgress),
-    /// What the run has used so far.
+    /// The usage of the run so far.
     Usage(Usage),
-    /// A model call or a read-only tool is tried again after a pause.
+    /// A model call, a summary or a read-only tool is tried again after a pause.
     Retry {
-        /// What is tried again: `model`, `summary` (of the conversation), or a tool by name.
+        /// The effect that is tried again: `model`, `summary` (of the conversation), or the name of
+        /// a tool.
         what: String,
-        /// How often it was tried.
+        /// The number of tries so far.
         tries: u32,
         /// The pause, in milliseconds.
         wait_ms: u64,
-        /// What went wrong.
+        /// The error of the last try.
         error: String,
     },
-    /// The answer shown so far does not count: its turn did not end properly.
+    /// The answer shown so far is discarded, because its turn failed.
     TurnDiscarded {
-        /// What went wrong.
+        /// The error.
         error: String,
     },
-    /// The conversation was shortened, or could not be.
+    /// The conversation was shortened, or that failed.
     Compaction {
-        /// Whether it was.
+        /// True if it was shortened.
         success: bool,
-        /// By how much, or why not.
+        /// The amount, or the reason of the failure.
         note: String,
     },
-    /// A person is asked, or answered.
+    /// A question to a person was asked or answered.
     Confirmation {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Its arguments.
+        /// The arguments.
         args: Value,
-        /// The answer; nothing where it is asked for.
+        /// The answer; `None` when the question is asked.
         approved: Option<bool>,
     },
     /// A sub-agent began or ended.
     Subagent {
-        /// Whether it ended.
+        /// True if it ended.
         finished: bool,
-        /// Its title, or its task where it has none; at the end what it came to.
+        /// At the start its title, or its task if it has no title. At the end its result.
         note: String,
     },
     /// A limit ended the run.
     Limit {
-        /// Which one.
+        /// The limit.
         reason: Reason,
     },
-    /// Protected paths had been changed.
+    /// Protected paths were changed.
     Tamper {
-        /// Which ones.
+        /// The changes.
         findings: Vec<Finding>,
     },
-    /// What a turn has left of the files is kept.
+    /// The state of the files after a turn was saved.
     Checkpoint {
         /// The number of the turn.
         turn: u64,
-        /// The files, as a tree of git.
+        /// The files, as a git tree.
         tree: TreeId,
     },
-    /// The gate passed, and this is what that rests on.
+    /// The gate passed with this proof.
     Proved {
-        /// What it rests on.
+        /// The evidence for the pass.
         proof: Box<Proof>,
     },
     /// The verified tree became a commit.
     Committed {
-        /// Its id.
+        /// The id of the commit.
         commit: String,
-        /// The full name of the branch; nothing for a detached head.
+        /// The full name of the branch; `None` for a detached head.
         branch: Option<String>,
     },
-    /// A hook told the model something.
+    /// A hook sent a note to the model.
     Hook {
-        /// What it was told: a line on what happened, and behind it what the hook printed.
+        /// The note: a line on what happened, followed by the hook's output.
         note: String,
     },
-    /// Something is not as it should be.
+    /// A warning.
     Warning(String),
-    /// The run is over.
+    /// The run ended.
     Finished {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// Whether its work counts: the gate passed, or was skipped on purpose. Null for a sub-agent, whose work the gate of the run judges.
+        /// True if the gate passed, or was skipped on purpose. Null for a sub-agent, since the gate
+        /// of the parent run judges its work.
         verified: Option<bool>,
-        /// Whether somebody asked for it to stop.
+        /// True if the run ended because of a stop request.
         cancelled: bool,
         /// The exit code.
         exit_code: u8,
-        /// One line on why it ended.
+        /// One line on why the run ended.
         message: String,
-        /// What it has used.
+        /// The usage of the run.
         usage: Usage,
     },
 }
 
-/// The five states.
+/// The five states of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
-    /// First and last of every run.
+    /// The first and the last state of every run.
     Idle,
-    /// The gate is frozen, the first message is made.
+    /// The gate is being frozen, and the first message built.
     Planning,
-    /// Model calls and tools.
+    /// Model calls and tools are in progress.
     Executing,
-    /// The gate runs.
+    /// The gate is running.
     Verifying,
-    /// The report is written.
+    /// The work is being delivered and the report written.
     Reporting,
 }
 
-/// The parts of Executing.
+/// The parts of Executing, and one of Verifying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// A model call is in flight.
     CallingModel,
-    /// Waiting before another try.
+    /// Waiting before the next try.
     BackingOff,
-    /// Waiting for a person.
+    /// Waiting for a person's answer.
     Confirming,
     /// Tools are running.
     RunningTools,
@@ -234,10 +238,10 @@ pub enum Phase {
     Dispatching,
     /// Hooks are running.
     RunningHooks,
-    /// A question asked in prose is looked up.
+    /// A question asked in prose is being answered.
     AnsweringQuery,
     /// The conversation is being summarised.
     Compacting,
-    /// The gate waits until the base is judged. The one part of Verifying.
+    /// Part of Verifying: the gate waits until the base is judged.
     JudgingBase,
 }

@@ -1,4 +1,4 @@
-//! Where a run works that has a worktree for itself, and what is left of that when it is over.
+//! Worktree that a run has for itself, and its state after the run.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -7,38 +7,38 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Workplace {
-    /// Its top folder.
+    /// The top folder of the worktree.
     pub path: String,
-    /// The name of its branch, without `refs/heads/`.
+    /// The name of the branch, without `refs/heads/`.
     pub branch: String,
-    /// The commit that it was made from.
+    /// The commit that it was created from.
     pub base: String,
-    /// What became of it.
+    /// The current state.
     pub state: WorkplaceState,
-    /// Why it stays, a clause.
+    /// The reason why the worktree was kept, as a clause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether its branch is there; one without a commit of its own goes with the worktree.
+    /// True if the branch exists. A branch without its own commit is removed with the worktree.
     pub has_branch: bool,
 }
 
-/// What became of a worktree.
+/// The state of a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkplaceState {
-    /// The run is not over.
+    /// The run has not ended.
     InUse,
-    /// It is there: something is in it that is nowhere else.
+    /// It exists, because it contains something that exists nowhere else.
     Kept,
-    /// It is there, and what is in it could not be looked at.
+    /// It exists, but fledge could not inspect its content.
     Unclear,
-    /// It is gone: all that was in it is committed.
+    /// It was removed, since all of its content is committed.
     Removed,
 }
 
 impl Workplace {
-    /// One that was made.
+    /// Returns a worktree that was just created.
     pub fn made(folder: &Path, branch: &str, base: &str) -> Self {
         Self {
             path: folder.display().to_string(),
@@ -50,25 +50,25 @@ impl Workplace {
         }
     }
 
-    /// The same that stays.
+    /// Marks the worktree as kept.
     #[must_use]
     pub fn kept(self, why: String, has_branch: bool) -> Self {
         Self { state: WorkplaceState::Kept, why: Some(why), has_branch, ..self }
     }
 
-    /// The same that stays since nobody could look into it.
+    /// Marks the worktree as kept because fledge could not inspect it.
     #[must_use]
     pub fn unclear(self, why: String) -> Self {
         Self { state: WorkplaceState::Unclear, ..self.kept(why, true) }
     }
 
-    /// The same that is gone.
+    /// Marks the worktree as removed.
     #[must_use]
     pub fn removed(self, has_branch: bool) -> Self {
         Self { state: WorkplaceState::Removed, why: None, has_branch, ..self }
     }
 
-    /// What became of it, for people.
+    /// Describes the state of the worktree for people.
     pub fn told(&self) -> String {
         let branch = if self.has_branch { format!(", its branch {} stays", self.branch) } else { String::new() };
         match (self.state, &self.why) {

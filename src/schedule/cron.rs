@@ -1,27 +1,29 @@
-//! What a cron expression means in a zone whose clocks change.
+//! Cron expressions in a time zone whose clocks change.
 //!
-//! As in Vixie's cron: where hour and minute are named, each moment of the wall clock is due once. What a gap skips is due at its end, what a
-//! fold shows twice the first time. Where one of them is a `*`, it is due as time passes, and the wall clock only shows which times these are.
+//! As in Vixie cron, if hour and minute are both fixed, each time of the wall clock is due once. A
+//! time in a gap is due at the end of the gap; a time that a fold shows twice is due the first
+//! time. If the hour or the minute is a `*`, the expression follows elapsed time, and the wall
+//! clock only shows which moments match.
 
 use croner::Cron;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-/// No fold is longer than this.
+/// An upper bound for the length of a fold.
 const LONGEST_FOLD: SignedDuration = SignedDuration::from_hours(3);
 
-/// A cron expression in its zone.
+/// A cron expression in its time zone.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Calendar {
     cron: Cron,
     zone: TimeZone,
-    /// Whether hour and minute are named.
+    /// True if neither the hour nor the minute contains a `*`.
     is_fixed: bool,
 }
 
 impl Calendar {
-    /// An expression as it was read from this text.
+    /// Creates a calendar from an expression and the text that it was parsed from.
     pub(super) fn new(cron: Cron, text: &str, zone: TimeZone) -> Self {
         let is_wild = text.eq_ignore_ascii_case("@hourly") || text.split(' ').take(2).any(|field| field.contains('*'));
         Self { cron, zone, is_fixed: !is_wild }
@@ -31,14 +33,15 @@ impl Calendar {
         &self.zone
     }
 
-    /// The first moment after this one.
+    /// Returns the first due moment after `after`.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let from = after.to_zoned(self.zone.clone());
         if !self.is_fixed {
             let found = self.cron.find_next_occurrence(&from, false).ok()?.timestamp();
             return (found > after).then_some(found);
         }
-        // Times of the wall clock up to this one come no later than now: the order of the two is the same.
+        // Wall-clock times up to this one map to moments no later than `after`, since both have the
+        // same order.
         let mut civil = from.datetime();
         loop {
             civil = self.cron.find_next_occurrence(&civil, false).ok()?;
@@ -49,7 +52,7 @@ impl Calendar {
         }
     }
 
-    /// The last moment that is not after this one, which is a whole second.
+    /// Returns the last due moment up to `at`, which is a whole second.
     pub(super) fn latest(&self, at: Timestamp) -> Option<Timestamp> {
         let from = at.to_zoned(self.zone.clone());
         if !self.is_fixed {
@@ -65,7 +68,7 @@ impl Calendar {
         }
     }
 
-    /// When the wall clock shows this for the first time, or is past it.
+    /// Returns the moment at which the wall clock first shows `civil`, or skips past it.
     fn moment(&self, civil: DateTime) -> Option<Timestamp> {
         let found = self.zone.to_ambiguous_zoned(civil);
         match found.offset() {

@@ -1,22 +1,24 @@
-//! All moments at which something was due within a time, however long that is: the newest by name, those before them as a number.
+//! Due moments within a period of any length: the newest ones as a list, the earlier ones as a
+//! number.
 
 use super::Schedule;
 use jiff::Timestamp;
 
-/// Moments that are counted; of more it is only said that there were so many.
+/// The most earlier moments that are counted.
 const COUNTED: u64 = 10_000;
 
-/// The moments of a time, which were due.
+/// The due moments of a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Due {
-    /// The newest ones, the oldest first.
+    /// The newest moments, oldest first.
     pub newest: Vec<Timestamp>,
-    /// How many there were before these; 10 000 stands for that and more.
+    /// The number of moments before these; 10 000 means that many or more.
     pub earlier: u64,
 }
 
 impl Schedule {
-    /// What was due after `from` and until `to`, this included: at most so many by name.
+    /// Returns the moments that were due after `from` and up to and including `to`. Lists at most
+    /// `most` of them.
     pub fn due(&self, from: Timestamp, to: Timestamp, most: usize) -> Due {
         let mut due = Due::default();
         let mut at = self.latest(to).filter(|at| *at > from);

@@ -1,41 +1,41 @@
-//! Why a text is no schedule.
+//! Errors of schedules.
 
 use croner::errors::CronError;
 
-/// A schedule that cannot be.
+/// An invalid schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum ScheduleFault {
-    /// It is no cron expression.
-    #[error("`{text}` is no schedule: {why}")]
+    /// The text is not a cron expression.
+    #[error("invalid schedule `{text}`: {why}")]
     Cron { text: String, why: String },
-    /// It is one, of a day that no year has.
+    /// The expression names a day that no year has.
     #[error("`{text}` is never due: no year has such a day")]
     Never { text: String },
-    /// The interval is too short, too long, or no whole number of seconds.
-    #[error("an interval is whole seconds, from `1s` to `366d`, and `{text}` is not")]
+    /// The interval is too short, too long, or not a whole number of seconds.
+    #[error("invalid interval `{text}`: expected whole seconds from `1s` to `366d`")]
     Interval { text: String },
-    /// The interval is no duration.
+    /// The interval is not a duration.
     #[error("{why}")]
     Unread { why: String },
-    /// There is no such zone.
-    #[error("there is no time zone `{name}`{}", meant(.near))]
+    /// The time zone does not exist.
+    #[error("unknown time zone `{name}`{}", meant(.near))]
     Zone { name: String, near: Vec<String> },
-    /// An interval has no zone.
-    #[error("`{text}` is the same in every zone: only a cron expression has one")]
+    /// An interval has a time zone, which only a cron expression may have.
+    #[error("`{text}` cannot have a time zone: only a cron expression can")]
     ZoneOfInterval { text: String },
 }
 
 impl ScheduleFault {
-    /// What to do about it.
+    /// Returns advice on how to fix the schedule.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Cron { .. } => {
-                "write five fields like `30 3 * * 1-5`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`"
+                "write five fields such as `30 3 * * 1-5`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`"
             }
-            Self::Never { .. } => "name a day that there is",
-            Self::Interval { .. } | Self::Unread { .. } => "durations read `90s`, `15m`, `1h30m`",
-            Self::Zone { .. } => "write a name of the IANA's list, like `Europe/Berlin`",
+            Self::Never { .. } => "name a day that exists",
+            Self::Interval { .. } | Self::Unread { .. } => "write a duration such as `90s`, `15m` or `1h30m`",
+            Self::Zone { .. } => "write an IANA name such as `Europe/Berlin`",
             Self::ZoneOfInterval { .. } => "remove the zone",
         }
     }
@@ -46,12 +46,12 @@ fn meant(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": did you mean {}?", names.join(" or ")) }
 }
 
-/// What a parser has against an expression, as a clause.
+/// Formats an error of the parser as a clause.
 pub(super) fn said(error: &CronError) -> String {
     match error {
         CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => {
             match why.as_str() {
-                why if why.starts_with("Pattern must have") => "there is no such word".into(),
+                why if why.starts_with("Pattern must have") => "unknown word".into(),
                 why => why
                     .trim_end_matches('.')
                     .replace("CronPattern contains", "it has")
@@ -59,7 +59,7 @@ pub(super) fn said(error: &CronError) -> String {
                     .replacen("Step", "a step", 1),
             }
         }
-        CronError::EmptyPattern => "it is empty".into(),
+        CronError::EmptyPattern => "empty expression".into(),
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => error.to_string(),
     }
 }

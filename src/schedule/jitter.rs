@@ -1,10 +1,11 @@
-//! A delay that looks like chance and is none: so that not all machines ask at once, and each does so at the same time again.
+//! A deterministic delay that looks random. It keeps machines from sending requests all at once,
+//! while each machine repeats its own times.
 
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// How long after it is due something is begun: less than `most`, in whole milliseconds, and the same whenever this is asked of the same
-/// name and moment.
+/// Returns the delay of a start after its due moment: less than `most`, in whole milliseconds.
+/// Equal names and moments have equal delays.
 pub fn jitter(most: Duration, name: &str, due: Timestamp) -> Duration {
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
     let moment = due.as_millisecond().to_le_bytes();
@@ -14,7 +15,7 @@ pub fn jitter(most: Duration, name: &str, due: Timestamp) -> Duration {
     Duration::from_millis(spread(number).checked_rem(most).unwrap_or(0))
 }
 
-/// So that all of its bits count (the end of splitmix64).
+/// Mixes all bits of a number (the end of splitmix64).
 fn spread(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

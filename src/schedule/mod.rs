@@ -1,10 +1,12 @@
-//! When something is due: an interval, or a cron expression in a named time zone, with what that means on the nights when clocks change. Pure:
-//! every question comes with its moment.
+//! Schedules: intervals, and cron expressions in a named time zone, with rules for nights when
+//! clocks change. This module is pure: each query takes its moment as an argument.
 //!
-//! An interval counts from 1970 in UTC, whoever asks and whenever they began, so that a moment that is due has the same name for everybody and
-//! after every restart. What a cron expression means when clocks change is what Vixie's cron made usual: at a fixed time of day it is due once
-//! each day, right after the gap where the clock skips that time, and the first time where the clock shows it twice; with a `*` for the
-//! hour or the minute it is due as time passes, so not within a gap, and in both hours of a fold.
+//! Intervals count from 1970 in UTC, independent of the caller and of the time of its start. So due
+//! moments are the same for every process and after every restart. Cron expressions follow Vixie
+//! cron when clocks change. A fixed time of day is due once each day: right after the gap if the
+//! clock skips that time, and the first time if the clock shows it twice. An expression with a `*`
+//! for the hour or the minute follows elapsed time: it is not due within a gap, and it is due in
+//! both hours of a fold.
 
 mod cron;
 mod due;
@@ -23,20 +25,20 @@ use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 use std::time::Duration;
 
-/// The word before an interval, where a schedule is one text.
+/// The prefix of an interval in the text form of a schedule.
 const EVERY: &str = "every ";
 /// The shortest and the longest interval.
 const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(366 * 24 * 60 * 60);
-/// Fields of a cron expression.
+/// The number of fields of a cron expression.
 const FIELDS: usize = 5;
-/// Characters of the longest one.
+/// The length of the longest cron expression, in bytes.
 const LONGEST: usize = 200;
 
-/// When something is due, again and again.
+/// A recurring schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     timing: Timing,
-    /// As it was written.
+    /// The text form, which [`Schedule::parse`] reads.
     text: String,
 }
 
@@ -47,10 +49,11 @@ enum Timing {
 }
 
 impl Schedule {
-    /// An interval.
+    /// Creates a schedule with an interval.
     ///
     /// # Errors
-    /// When it is shorter than a second, longer than a year, or has a fraction of a second.
+    /// When the interval is shorter than a second, longer than 366 days, or has a fraction of a
+    /// second.
     pub fn every(interval: Duration) -> Result<Self, ScheduleFault> {
         let text = show_duration(interval);
         let timing = SignedDuration::try_from(interval).ok().filter(|_| INTERVALS.contains(&interval));
@@ -60,23 +63,24 @@ impl Schedule {
         }
     }
 
-    /// A cron expression of five fields, or a word for one like `@daily`, in a zone with a name of the IANA's; none is UTC.
+    /// Creates a schedule from a cron expression of five fields, or from a word such as `@daily`.
+    /// `zone` is the IANA name of a time zone; the default is UTC.
     ///
     /// # Errors
-    /// When it is none, is never due, or there is no such zone.
+    /// When the expression is invalid or never due, or the time zone does not exist.
     pub fn cron(text: &str, zone: Option<&str>) -> Result<Self, ScheduleFault> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let wrong = |why: String| ScheduleFault::Cron { text: text.chars().take(LONGEST).collect(), why };
         if text.len() > LONGEST {
-            return Err(wrong("it is too long".into()));
+            return Err(wrong("too long".into()));
         }
         let fields = text.split(' ').filter(|field| !field.is_empty()).count();
         if text.eq_ignore_ascii_case("@reboot") {
-            return Err(wrong("it names no time".into()));
+            return Err(wrong("names no time".into()));
         }
         if fields != FIELDS && !text.starts_with('@') {
             let has = if fields == 1 { "1 field".into() } else { format!("{fields} fields") };
-            return Err(wrong(format!("it has {has}, and not five: minute, hour, day, month, weekday")));
+            return Err(wrong(format!("expected five fields (minute, hour, day, month, weekday), found {has}")));
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(&text).map_err(|error| wrong(fault::said(&error)))?;
@@ -89,10 +93,11 @@ impl Schedule {
         }
     }
 
-    /// Either of them as one text: `every 30m`, or a cron expression.
+    /// Parses either form: `every 30m`, or a cron expression.
     ///
     /// # Errors
-    /// As those of [`Schedule::every`] and [`Schedule::cron`]; also for an interval with a zone, which it has no use for.
+    /// The errors of [`Schedule::every`] and [`Schedule::cron`]; also an interval that is not a
+    /// duration, or one with a time zone other than UTC.
     pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleFault> {
         let Some(interval) = text.trim().strip_prefix(EVERY) else { return Self::cron(text, zone) };
         if zone.is_some_and(|zone| zone != "UTC") {
@@ -102,12 +107,12 @@ impl Schedule {
         Self::every(parse_duration(interval.trim()).map_err(unread)?)
     }
 
-    /// As one text, which [`Schedule::parse`] reads.
+    /// Returns the text form, which [`Schedule::parse`] reads.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The name of its zone.
+    /// Returns the name of the time zone.
     pub fn zone(&self) -> &str {
         match &self.timing {
             Timing::Every(_) => "UTC",
@@ -115,7 +120,7 @@ impl Schedule {
         }
     }
 
-    /// The first moment after this one at which it is due; `None` where time ends before.
+    /// Returns the first due moment after `after`, or `None` if time ends before it.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.timing {
             Timing::Every(interval) => Self::step(after, *interval, 1),
@@ -123,26 +128,26 @@ impl Schedule {
         }
     }
 
-    /// The last moment, this one included, at which it was due; `None` where time began after it.
+    /// Returns the last due moment up to and including `at`, or `None` if time begins after it.
     pub fn latest(&self, at: Timestamp) -> Option<Timestamp> {
         match &self.timing {
             Timing::Every(interval) => Self::step(at, *interval, 0),
             Timing::Cron(calendar) => {
-                let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0); // which goes with the sign of the time
+                let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0); // rounds down: before 1970, the fraction is negative
                 calendar.latest(Timestamp::from_second(second).ok()?)
             }
         }
     }
 
-    /// The last moment before this one at which it was due.
+    /// Returns the last due moment before `before`.
     pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         self.latest(before.checked_sub(SignedDuration::from_nanos(1)).ok()?)
     }
 
-    /// So many intervals after the one in which a moment is.
+    /// Returns the start of the interval that is `steps` after the one that contains `at`.
     fn step(at: Timestamp, interval: SignedDuration, steps: i64) -> Option<Timestamp> {
         let seconds = interval.as_secs();
-        let from = at.as_second() - i64::from(at.subsec_nanosecond() < 0); // which goes with the sign of the time
+        let from = at.as_second() - i64::from(at.subsec_nanosecond() < 0); // rounds down: before 1970, the fraction is negative
         let number = from.div_euclid(seconds).checked_add(steps)?;
         Timestamp::from_second(number.checked_mul(seconds)?).ok()
     }

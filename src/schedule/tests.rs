@@ -1,4 +1,5 @@
-//! Schedules on ordinary days and on the nights when clocks change, and what holds of all of them.
+//! Tests of schedules on ordinary days and on nights when clocks change, and properties of all
+//! schedules.
 
 use super::*;
 use jiff::tz::TimeZone;
@@ -8,7 +9,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// What is due within a time, as its zone's clocks show it.
+/// Returns the due moments of a period, as clocks of the time zone show them.
 fn shown(text: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
     let schedule = Schedule::cron(text, Some(zone)).unwrap();
     let due = schedule.due(at(from), at(to), 1000);
@@ -154,7 +155,7 @@ fn a_long_time_is_told_by_its_newest_moments_and_a_number() {
     assert_eq!(minutely.due(at("2026-01-02T00:00:00Z"), at("2026-01-01T00:00:00Z"), 3), Due::default(), "back in time");
 }
 
-/// Fields as people write them, and as they do not.
+/// Generates fields of cron expressions, common and uncommon ones.
 fn field(least: u32, most: u32) -> impl Strategy<Value = String> {
     prop_oneof![
         3 => Just("*".to_owned()),
@@ -191,7 +192,8 @@ proptest! {
         let next = schedule.next(from).unwrap();
         let after = schedule.next(next).unwrap();
         prop_assert!(from < next && next < after);
-        // From wherever between two moments one asks, the answer is the same: so none is skipped by asking late or often.
+        // Every query between two due moments gives the same answer, so late or frequent queries
+        // skip none.
         let middle = Timestamp::from_millisecond(next.as_millisecond().midpoint(after.as_millisecond())).unwrap();
         prop_assert_eq!(schedule.next(middle), Some(after), "{} in {} from {}", text, zone, middle);
         prop_assert_eq!(schedule.latest(middle), Some(next), "{} in {} at {}", text, zone, middle);

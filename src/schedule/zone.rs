@@ -1,14 +1,14 @@
-//! Time zones by their names.
+//! Lookup of time zones by name.
 
 use super::ScheduleFault;
 use jiff::tz::{TimeZone, db};
 
-/// How far a name may be from one that is meant, in letters.
+/// The largest edit distance of a suggested name.
 const NEAR: usize = 3;
-/// Names that are told.
+/// The most names that are suggested.
 const TOLD: usize = 2;
 
-/// The zone of a name, in whatever case.
+/// Returns the time zone with this name, in any case.
 pub(super) fn named(name: &str) -> Result<TimeZone, ScheduleFault> {
     match db().get(name) {
         Ok(zone) if zone.iana_name().is_some() => Ok(zone),
@@ -16,7 +16,8 @@ pub(super) fn named(name: &str) -> Result<TimeZone, ScheduleFault> {
     }
 }
 
-/// Names that are like this one, or end like it: who writes `Berlin` means a city.
+/// Returns known names that resemble this name as a whole or by their city, since `Berlin` means a
+/// city.
 fn near(name: &str) -> Vec<String> {
     let asked = name.to_ascii_lowercase().replace([' ', '-'], "_");
     let distance = |known: &str| {

@@ -1,4 +1,4 @@
-//! Work of fledge's own that comes again.
+//! Built-in jobs of fledge.
 
 use super::Clock;
 use super::crew::{Teller, Tidings};
@@ -20,18 +20,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The name of the job that tells others of another health.
+/// The name of the job that sends notifications of health changes.
 pub const DELIVERIES: &str = "deliveries";
-/// How often something is told at most, and the pause after the first time.
+/// The most tries of one notification, and the pause after the first try. The pause doubles with
+/// each try.
 const TELLINGS: u64 = 8;
 const PAUSE_MS: i64 = 30_000;
-/// What is looked through at a time, and of how many monitors is told at once: who does not answer holds up no other.
+/// Notifications loaded at a time, and monitors handled in parallel. A receiver that does not
+/// answer delays no other monitor.
 const NEWS: u32 = 1000;
 const AT_ONCE: usize = 8;
 
 type Work = Box<dyn Fn(Context) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>;
 
-/// A job that is made of a name, an interval and what is to be done.
+/// A built-in job: a name, an interval and a function.
 pub struct Chore {
     name: &'static str,
     schedule: Schedule,
@@ -45,7 +47,7 @@ impl fmt::Debug for Chore {
 }
 
 impl Chore {
-    /// One. `minutes` are at least one.
+    /// Creates a job that runs every `minutes` minutes, at least one.
     ///
     /// # Errors
     /// When the interval is longer than a year.
@@ -80,10 +82,10 @@ impl Job for Chore {
     }
 }
 
-/// Forgets memories that have expired: every hour.
+/// Creates the job that deletes expired memories every hour.
 ///
 /// # Errors
-/// Never, but by a mistake in this file.
+/// Never, except for a bug in this file.
 pub fn memory_expiry(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
     let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
     Chore::every(60, "memory-expiry", move |_| {
@@ -92,10 +94,11 @@ pub fn memory_expiry(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Result<Arc<dyn 
     })
 }
 
-/// Looks at all monitors: what was missed, what takes too long, and what others have written of them. Every minute.
+/// Creates the job that checks all monitors every minute. It looks for missed and overlong runs,
+/// and for health changes that other processes wrote.
 ///
 /// # Errors
-/// Never, but by a mistake in this file.
+/// Never, except for a bug in this file.
 pub fn missed_runs(
     ledger: &Ledger,
     clock: &Arc<dyn Clock>,
@@ -128,12 +131,12 @@ pub fn missed_runs(
     })
 }
 
-/// How it was with each monitor when it was looked at last: other processes write check-ins too.
+/// The health of each monitor at the last look. Other processes write check-ins too.
 #[derive(Default)]
 struct Known(Option<BTreeMap<String, Health>>);
 
 impl Known {
-    /// What has changed since the last look; nothing at the first one.
+    /// Returns the changes since the last look; none at the first look.
     fn compare(&mut self, rows: &[MonitorRow]) -> Vec<Change> {
         let now = rows.iter().filter_map(|row| Some((row.slug.clone(), Health::of(&row.health)?))).collect();
         let Some(before) = self.0.replace(now) else { return Vec::new() };
@@ -149,10 +152,10 @@ impl Known {
     }
 }
 
-/// Tells others of another health: every minute, and whenever it is asked to.
+/// Creates the job that sends notifications of health changes: every minute, and on request.
 ///
 /// # Errors
-/// Never, but by a mistake in this file.
+/// Never, except for a bug in this file.
 pub fn deliveries(
     ledger: &Ledger,
     clock: &Arc<dyn Clock>,
@@ -189,7 +192,8 @@ async fn deliver(
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Tells what there is of one monitor, the oldest first; after what fails for now the rest waits for another time.
+/// Sends the notifications of one monitor, oldest first. After a temporary failure, the rest waits
+/// for the next try.
 async fn deliver_of(
     ledger: &Ledger,
     clock: &Arc<dyn Clock>,
@@ -202,7 +206,7 @@ async fn deliver_of(
     for news in all {
         let told = match &how {
             Ok(Some(how)) => means.tell(how, &news, clock.now().as_second(), stop).await,
-            Ok(None) => Ok(()), // nobody wants to hear of it any more
+            Ok(None) => Ok(()), // notification was turned off
             Err(error) => Err(JobError::Final(error.to_string())),
         };
         let NewsRow { no, tries, monitor, delivery, .. } = news;
@@ -214,7 +218,7 @@ async fn deliver_of(
                 (Some(now + (PAUSE_MS << tries.min(10))), Some(why))
             }
             Err(JobError::Retryable(why) | JobError::Final(why)) => {
-                tracing::warn!("nobody was told of the monitor `{monitor}`: {why}");
+                tracing::warn!("cannot send a notification of monitor `{monitor}`: {why}");
                 (None, Some(why))
             }
         };

@@ -1,15 +1,16 @@
-//! The time of day, which may be set: waiting goes by the monotonic clock, and what is due by this one.
+//! Wall clock of the scheduler, which can be adjusted. Due times go by this clock; waiting goes by
+//! the monotonic clock.
 
 use jiff::Timestamp;
 use std::fmt;
 
-/// Who knows what time it is.
+/// A source of the current time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The system's.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,5 @@
-//! All jobs, as they are now: who tends them, who asks for them, and what others hear of it.
+//! Scheduler of a project: all jobs with their current state, the loops that run them, and requests
+//! to run one.
 
 use super::Clock;
 use super::folder::{TasksFolder, changed};
@@ -19,39 +20,39 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The time between two looks for tasks with a schedule, if no change was noticed.
+/// The time between two scans for scheduled tasks when no change was noticed.
 const SCAN: Duration = Duration::from_secs(60);
 
-/// What others hear.
+/// A change that the scheduler reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tidings {
-    /// A job has begun, or is over.
+    /// A job began or ended.
     Job {
-        /// Its name.
+        /// The name of the job.
         name: String,
         /// `running`, or how it ended.
         state: String,
     },
-    /// The health of a monitor is another one.
+    /// The health of a monitor changed.
     Monitor(Change),
 }
 
-/// Who is told.
+/// Receives the reports of the scheduler.
 pub(super) type Teller = Arc<dyn Fn(Tidings) + Send + Sync>;
 
-/// What a scheduler works with.
+/// The parts that a scheduler needs.
 pub struct Terms {
-    /// What is kept of the project.
+    /// The store of the project.
     pub ledger: Ledger,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Fledge's own jobs.
+    /// The built-in jobs.
     pub builtin: Vec<Arc<dyn Job>>,
     /// The folder whose tasks may have schedules.
     pub workspace: PathBuf,
-    /// Who starts runs of tasks; without, none of them is looked for.
+    /// Starts runs of tasks. Without it, the scheduler does not look for scheduled tasks.
     pub submit: Option<Arc<dyn Submit>>,
-    /// Who is told what happens.
+    /// Receives reports of what happens.
     pub tell: Teller,
 }
 
@@ -61,7 +62,7 @@ impl fmt::Debug for Terms {
     }
 }
 
-/// The scheduler of a project. Clones are the same one.
+/// The scheduler of a project. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     crew: Arc<Crew>,
@@ -69,22 +70,22 @@ pub struct Scheduler {
     workspace: PathBuf,
 }
 
-/// What those who tend jobs share.
+/// State shared by the loops of all jobs.
 pub(super) struct Crew {
     pub(super) ledger: Ledger,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stop: CancellationToken,
     tell: Teller,
     entries: Mutex<BTreeMap<String, Entry>>,
-    /// When the loop was last seen.
+    /// The time of the newest pass of the main loop.
     beat: Mutex<Option<Timestamp>>,
-    /// Somebody is to be tended who is not yet.
+    /// Wakes the main loop. Nothing notifies it at present.
     hired: Notify,
 }
 
-/// A job among others.
+/// A job and its state.
 struct Entry {
-    /// Nothing where it cannot be read.
+    /// `None` if the task cannot be run as written.
     job: Option<Arc<dyn Job>>,
     kind: Kind,
     state: JobState,
@@ -92,7 +93,7 @@ struct Entry {
     fault: Option<String>,
     is_asked: bool,
     is_tended: bool,
-    /// Its file is gone, and it goes too once nobody tends it.
+    /// True if its file is gone. The entry is removed when its loop ends.
     is_dismissed: bool,
     poke: Arc<Notify>,
 }
@@ -104,7 +105,7 @@ impl fmt::Debug for Crew {
 }
 
 impl Scheduler {
-    /// One in which nothing happens yet.
+    /// Creates a scheduler that does nothing until [`Scheduler::run`].
     pub fn new(terms: Terms) -> Self {
         let Terms { ledger, clock, builtin, workspace, submit, tell } = terms;
         let entries = builtin.into_iter().map(|job| (job.name().to_owned(), Entry::of(job))).collect();
@@ -113,17 +114,18 @@ impl Scheduler {
         Self { crew: Arc::new(crew), submit, workspace }
     }
 
-    /// Tends all jobs until `stop`; those that run then have the grace to come to an end, and what does not is left for the next server.
+    /// Runs all jobs until `stop`. Jobs running at that time get `grace` to end; unfinished runs
+    /// are left to the next server.
     pub async fn run(&self, stop: &CancellationToken, grace: Duration) {
         let mut tenders = JoinSet::new();
         let mut folder = self.submit.as_ref().map(|_| TasksFolder::new(&self.workspace));
         loop {
             self.beat();
             if let Some(folder) = &mut folder {
-                folder.listen().await; // before the look: what changes after it is heard of
+                folder.listen().await; // before the scan, so that no change after it is missed
             }
             if let Err(error) = self.scan().await {
-                tracing::warn!("tasks with schedules cannot be looked for: {error}");
+                tracing::warn!("cannot look for scheduled tasks: {error}");
             }
             for name in self.crew.untended() {
                 tenders.spawn(Tender::new(Arc::clone(&self.crew), name).tend());
@@ -140,7 +142,7 @@ impl Scheduler {
         self.crew.stop.cancel();
         let all = async { while tenders.join_next().await.is_some() {} };
         if timeout(grace, all).await.is_err() {
-            tracing::warn!("some jobs did not end within the grace");
+            tracing::warn!("some jobs did not end within the grace period");
         }
         tenders.shutdown().await;
     }
@@ -151,13 +153,13 @@ impl Scheduler {
         let (workspace, ledger) = (self.workspace.clone(), self.crew.ledger.clone());
         let found = tokio::task::spawn_blocking(move || tasks::look_for(&workspace)).await;
         let Found { all, unread, is_whole } = found.map_err(|error| JobError::retryable(&error))?;
-        let mut kept = unread; // nobody can tell what became of those
+        let mut kept = unread; // the state of these files is unknown
         for (name, finding) in all {
             kept.push(name.clone());
             let own = self.crew.entries().get(&name).is_some_and(|entry| entry.kind == Kind::Builtin);
             match finding {
                 _ if own => {
-                    self.broken(&name, &format!("`{name}` is a job of fledge's own: give the file another name"), false)
+                    self.broken(&name, &format!("`{name}` is a built-in job: rename the file"), false)
                         .await?
                 }
                 Finding::Broken(fault) => self.broken(&name, &fault, true).await?,
@@ -166,7 +168,7 @@ impl Scheduler {
                     let monitor = task.monitor_row(now);
                     let settled = ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &name)).await;
                     if let Err(error) = settled {
-                        tracing::warn!("the monitor of {} cannot be kept: {error}", task.path);
+                        tracing::warn!("cannot store the monitor of {}: {error}", task.path);
                     }
                     let job = Arc::new(tasks::TaskJob::new(
                         *task,
@@ -180,21 +182,22 @@ impl Scheduler {
             }
         }
         if !is_whole {
-            tracing::warn!("some of {}/ cannot be looked through: jobs stay as they are", tasks::FOLDER);
+            tracing::warn!("cannot read all of {}/: the scheduled jobs stay unchanged", tasks::FOLDER);
             return Ok(());
         }
         self.crew.dismiss(&kept);
-        // By what is kept of them, so that also those are let go whose files went while nobody looked.
+        // Uses the stored jobs, so that tasks whose files vanished while no server ran are dropped
+        // too.
         let now_ms = self.crew.clock.now().as_millisecond();
         ledger.with(move |store| store.drop_jobs_but(Kind::Task.word(), &kept, now_ms)).await
     }
 
-    /// Says once that a task cannot be run as it is written.
+    /// Reports once that a task cannot be run as written.
     async fn broken(&self, name: &str, fault: &str, shows: bool) -> Result<(), JobError> {
         if shows && !self.crew.disable(name, fault) {
             return Ok(());
         }
-        tracing::warn!("the scheduled task `{name}` cannot be run: {fault}");
+        tracing::warn!("cannot run the scheduled task `{name}`: {fault}");
         if shows {
             let (name, fault, now) = (name.to_owned(), fault.to_owned(), self.crew.clock.now().as_millisecond());
             let said = name.clone();
@@ -209,13 +212,14 @@ impl Scheduler {
         Ok(())
     }
 
-    /// All jobs, by their names.
+    /// Returns all jobs, sorted by name.
     pub fn jobs(&self) -> Vec<Shown> {
         let entries = self.crew.entries();
         entries.iter().filter(|(_, entry)| !entry.is_dismissed).map(|(name, entry)| entry.shown(name)).collect()
     }
 
-    /// Has a job run as soon as may be; `None` where there is none, `Some(false)` where it runs, or cannot be run.
+    /// Asks for a run of a job as soon as possible. `None` if there is no such job; `Some(false)`
+    /// if it is running, already requested, or cannot be run.
     pub fn ask(&self, name: &str) -> Option<bool> {
         let mut entries = self.crew.entries();
         let entry = entries.get_mut(name)?;
@@ -227,7 +231,7 @@ impl Scheduler {
         Some(can)
     }
 
-    /// When the loop was last seen alive.
+    /// Returns the time of the newest pass of the main loop.
     pub fn beat_at(&self) -> Option<Timestamp> {
         *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -301,7 +305,7 @@ impl Crew {
         }
     }
 
-    /// Nobody tends it any more.
+    /// Records that the loop of a job ended.
     pub(super) fn gone(&self, name: &str) {
         let mut entries = self.entries();
         if let Some(entry) = entries.get_mut(name) {
@@ -312,7 +316,7 @@ impl Crew {
         }
     }
 
-    /// Those that nobody tends, who is now about to.
+    /// Returns the jobs without a loop, and marks them as having one: the caller starts it.
     fn untended(&self) -> Vec<String> {
         let mut entries = self.entries();
         let untended = entries.iter_mut().filter(|(_, entry)| entry.job.is_some() && !entry.is_tended);
@@ -324,7 +328,7 @@ impl Crew {
             .collect()
     }
 
-    /// A task that has a schedule; what it was before is forgotten.
+    /// Adds a scheduled task, or replaces its earlier version.
     fn adopt(&self, job: Arc<dyn Job>) {
         let mut entries = self.entries();
         let name = job.name().to_owned();
@@ -347,7 +351,7 @@ impl Crew {
         }
     }
 
-    /// A task that cannot be run; whether that is news.
+    /// Disables a task that cannot be run. Returns true if the fault is new.
     fn disable(&self, name: &str, fault: &str) -> bool {
         let mut entries = self.entries();
         let new = Entry {
@@ -372,8 +376,8 @@ impl Crew {
         is_news
     }
 
-    /// Lets go of tasks that are not among these. One that is just run goes when that is over: its file may be back by then, and nobody else
-    /// is to tend it meanwhile.
+    /// Removes the tasks that are not in `kept`. A task with a loop stays until that loop ends. Its
+    /// file may be back by then, and a second loop must not start meanwhile.
     fn dismiss(&self, kept: &[String]) {
         self.entries().retain(|name, entry| {
             if entry.kind != Kind::Task || entry.is_dismissed || kept.contains(name) {

@@ -1,4 +1,5 @@
-//! Jobs and monitors as they are given out, and monitors as they are handed in: the same by HTTP and by the command line.
+//! Public data of jobs and monitors, and requests for new monitors. HTTP and the command line share
+//! them.
 
 use super::monitors::{next_expected, row_of};
 use super::shown::Shown;
@@ -22,50 +23,50 @@ const LONGEST_NAME: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct JobData {
-    /// The name that it goes by.
+    /// The name of the job.
     pub name: String,
     /// `builtin` or `task`.
     pub kind: &'static str,
-    /// When it is due: `every 30m`, or a cron expression; null where it cannot be read.
+    /// The schedule: `every 30m`, or a cron expression; null if the task cannot be read.
     pub schedule: Option<String>,
-    /// The time zone of that.
+    /// The time zone of the schedule.
     pub zone: Option<String>,
-    /// When it is due next, in RFC 3339.
+    /// The next due time, in RFC 3339.
     pub next_at: Option<String>,
-    /// What became of it last.
+    /// The newest run.
     pub last: Option<JobRunData>,
     /// `idle`, `running` or `disabled`.
     pub state: &'static str,
-    /// The monitor that hears of it.
+    /// The monitor that receives its check-ins.
     pub monitor: Option<String>,
-    /// Why it is disabled.
+    /// The reason why it is disabled.
     pub fault: Option<String>,
 }
 
-/// A time that a job was due, or was asked for.
+/// A run of a job, or a due time that passed without a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct JobRunData {
-    /// When it was due, in RFC 3339; null where somebody asked for it.
+    /// The due time, in RFC 3339; null for a run on request.
     pub due_at: Option<String>,
-    /// When it began, or was found to be missed.
+    /// The time when it began, or was found to be missed.
     pub began_at: String,
-    /// When it ended.
+    /// The time when it ended.
     pub ended_at: Option<String>,
     /// `running`, `ok`, `failed`, `missed`, `skipped` or `interrupted`.
     pub state: String,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u64,
-    /// How many this stands for, where several were missed.
+    /// The number of due times that this row represents, where several were missed.
     pub count: u64,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
-    /// The run that it has started.
+    /// The id of the run that it started.
     pub run: Option<String>,
 }
 
 impl JobData {
-    /// One, with what became of it last.
+    /// Creates the data of a job, with its newest run.
     pub fn new(shown: Shown, last: Option<&JobRun>) -> Self {
         let Shown { name, kind, schedule, next, state, monitor, fault } = shown;
         let (schedule, zone) = schedule.unzip();
@@ -75,7 +76,7 @@ impl JobData {
 }
 
 impl JobRunData {
-    /// One.
+    /// Converts a stored run.
     pub fn of(run: &JobRun) -> Self {
         Self {
             due_at: run.due_ms.map(of_ms),
@@ -94,33 +95,34 @@ impl JobRunData {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MonitorData {
-    /// The name that it goes by.
+    /// The identifier of the monitor.
     pub slug: String,
-    /// What it is called.
+    /// The display name.
     pub name: String,
-    /// When something is expected: `every 30m`, or a cron expression.
+    /// The schedule of expected check-ins: `every 30m`, or a cron expression.
     pub schedule: String,
-    /// The time zone of that.
+    /// The time zone of the schedule.
     pub zone: String,
-    /// How late it may be.
+    /// The allowed delay of a check-in.
     pub margin_minutes: f64,
-    /// How long it may take; null: as long as it likes.
+    /// The longest allowed run; null for no limit.
     pub max_runtime_minutes: Option<f64>,
     /// `healthy`, `late`, `missed`, `failing` or `timed_out`.
     pub health: String,
-    /// Since when, in RFC 3339.
+    /// The time since which it has this health, in RFC 3339.
     pub since: String,
-    /// What was heard last.
+    /// The newest check-in.
     pub last_checkin: Option<CheckInData>,
-    /// When something is expected next; in the past where it is late, null where its task has gone.
+    /// The next expected check-in: in the past if it is late, null if the task's file is gone.
     pub next_expected_at: Option<String>,
     /// The scheduled task that it belongs to.
     pub task: Option<String>,
-    /// Whether the file of that task has gone: nothing is expected until it is back, and the monitor may be removed.
+    /// True if the file of the task is gone. Until it is back, no check-in is expected, and the
+    /// monitor may be removed.
     pub task_gone: bool,
-    /// What is done when its health is another one: `command`, `webhook`, or nothing.
+    /// The notification of a health change: `command`, `webhook`, or null.
     pub on_change: Option<&'static str>,
-    /// What was heard, the newest first.
+    /// The newest check-ins, newest first.
     pub strip: Vec<CheckInData>,
 }
 
@@ -128,24 +130,24 @@ pub struct MonitorData {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CheckInData {
-    /// What it goes by.
+    /// The id of the check-in.
     pub id: String,
-    /// When it came, in RFC 3339, or from when on it was missed.
+    /// The time when it arrived, in RFC 3339, or since when it was missed.
     pub at: String,
     /// `in_progress`, `ok`, `error`, `missed` or `timeout`.
     pub status: String,
     /// `client`, `task` or `system`.
     pub source: String,
-    /// The moment that it met, or that was missed.
+    /// The due time that it met, or that was missed.
     pub due_at: Option<String>,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub duration_ms: Option<i64>,
-    /// How many it stands for, where several were missed.
+    /// The number of check-ins that it represents, where several were missed.
     pub count: u64,
 }
 
 impl CheckInData {
-    /// One.
+    /// Converts a stored check-in.
     pub fn of(row: &CheckInRow) -> Self {
         Self {
             id: row.id.clone(),
@@ -160,10 +162,10 @@ impl CheckInData {
 }
 
 impl MonitorData {
-    /// One, with so many check-ins.
+    /// Reads the data of a monitor, with its newest `strip` check-ins.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the store cannot be read.
     pub fn of(store: &Store, row: &MonitorRow, strip: u32, now: Timestamp) -> Result<Self, StoreError> {
         let heard = store.check_ins(&row.slug, strip.max(1))?;
         let known: BTreeSet<Timestamp> =
@@ -192,49 +194,49 @@ impl MonitorData {
     }
 }
 
-/// A monitor that somebody wants.
+/// A request for a new monitor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewMonitor {
-    /// The name that it goes by: small letters, digits, `-` and `_`.
+    /// The identifier: small letters, digits, `-` and `_`.
     pub slug: String,
-    /// What it is called; else as it goes by.
+    /// The display name. Default: the identifier.
     #[serde(default)]
     pub name: Option<String>,
-    /// When something is expected: `every 30m`, or a cron expression.
+    /// The schedule of expected check-ins: `every 30m`, or a cron expression.
     pub schedule: String,
-    /// The time zone of a cron expression; else UTC.
+    /// The time zone of a cron expression. Default: UTC.
     #[serde(default)]
     pub zone: Option<String>,
-    /// How late it may be; else 5.
+    /// The allowed delay of a check-in. Default: 5.
     #[serde(default)]
     pub margin_minutes: Option<f64>,
-    /// How long it may take; else as long as it likes.
+    /// The longest allowed run. Default: no limit.
     #[serde(default)]
     pub max_runtime_minutes: Option<f64>,
-    /// Who is told when its health is another one.
+    /// The webhook to call when the health changes.
     #[serde(default)]
     pub webhook: Option<NewWebhook>,
 }
 
-/// An address that is told.
+/// A webhook for health changes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
-    /// Where to.
+    /// The address.
     pub url: String,
-    /// With what it is signed; else one is made, and given back once.
+    /// The secret for the signature. By default fledge generates one and returns it once.
     #[serde(default)]
     pub secret: Option<String>,
 }
 
 impl NewMonitor {
-    /// Its row, and the secret that was made for it.
+    /// Returns the row of the monitor, and the secret that fledge generated for it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message on the first fault in the request.
     pub fn row(self, now: Timestamp) -> Result<(MonitorRow, Option<String>), String> {
         let schedule = Schedule::parse(&self.schedule, self.zone.as_deref());
         let schedule = schedule.map_err(|fault| format!("{fault}; {}", fault.hint()))?;
@@ -245,7 +247,7 @@ impl NewMonitor {
         let max_runtime = self.max_runtime_minutes.map(|minutes| length("max_runtime_minutes", minutes, LONGEST_RUN));
         let name = self.name.unwrap_or_else(|| slug.to_string());
         if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(format!("`name` is a text in one line, of {LONGEST_NAME} bytes at most"));
+            return Err(format!("invalid `name`: expected one line of at most {LONGEST_NAME} bytes"));
         }
         let monitor = Monitor { slug, schedule, margin, max_runtime: max_runtime.transpose()? };
         let mut row = row_of(&monitor, &name, None, now);
@@ -256,37 +258,37 @@ impl NewMonitor {
 }
 
 impl NewWebhook {
-    /// As it is kept, and the secret that was made for it.
+    /// Returns the webhook as it is stored, and the secret that fledge generated for it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message on the first fault in the request.
     pub fn checked(self) -> Result<(OnChange, Option<String>), String> {
         let address = Address::parse(&self.url).map_err(|error| error.to_string())?;
         if !address.is_guarded() {
-            return Err("a webhook goes to an address with https, or to this machine".into());
+            return Err("a webhook needs an https address, or an address of this machine".into());
         }
         let made = if self.secret.is_none() { Some(secret()?) } else { None };
         let secret = self.secret.or_else(|| made.clone()).unwrap_or_default();
         if !(16..=200).contains(&secret.len()) {
-            return Err("the secret of a webhook has 16 to 200 characters".into());
+            return Err("the secret of a webhook must have 16 to 200 characters".into());
         }
         Ok((OnChange::Webhook { url: self.url, secret }, made))
     }
 }
 
 fn length(key: &str, minutes: f64, most: Duration) -> Result<Duration, String> {
-    let wrong = || format!("`{key}` is more than 0 and at most {}", most.as_secs() / 60);
+    let wrong = || format!("invalid `{key}`: expected more than 0 and at most {}", most.as_secs() / 60);
     let length = Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| wrong())?;
     if length >= Duration::from_secs(1) && length <= most { Ok(length) } else { Err(wrong()) }
 }
 
 fn secret() -> Result<String, String> {
     let mut bytes = [0u8; 24];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random bytes".to_owned())?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| "cannot get random bytes from the system".to_owned())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A time as it is given out: RFC 3339 in UTC with milliseconds.
+/// Formats a time as RFC 3339 in UTC with milliseconds.
 fn rfc3339(time: Timestamp) -> String {
     format!("{time:.3}")
 }

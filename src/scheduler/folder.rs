@@ -1,4 +1,5 @@
-//! The folder of tasks, watched: a task that is due at once would pass without a word if it were only looked for once a minute.
+//! Watcher of the task folder. Without it, a new task that is due soon could miss its time, since
+//! scans run only once a minute.
 
 use super::tasks::FOLDER;
 #[cfg(feature = "cli")]
@@ -8,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The time between two looks for a folder that is not there yet.
+/// The time between two checks for a folder that does not exist yet.
 const POLL: Duration = Duration::from_secs(2);
 
-/// The library alone watches no folder. It looks for tasks once a minute.
+/// Stands in for the watcher in builds without the `cli` feature. These scan for tasks once a
+/// minute.
 #[cfg(not(feature = "cli"))]
 #[derive(Debug)]
 enum Watch {}
@@ -27,7 +29,7 @@ impl Watch {
     }
 }
 
-/// The folder of tasks of a workspace, which may be there or not.
+/// The task folder of a workspace, which may not exist.
 #[derive(Debug)]
 pub(super) struct TasksFolder {
     path: PathBuf,
@@ -39,7 +41,7 @@ impl TasksFolder {
         Self { path: workspace.join(FOLDER), watch: None }
     }
 
-    /// Hears of changes from now on, where it does not yet and the folder is there.
+    /// Starts watching, unless it already does or the folder does not exist.
     pub(super) async fn listen(&mut self) {
         if self.watch.is_none()
             && let Ok(path) = self.path.canonicalize()
@@ -49,16 +51,16 @@ impl TasksFolder {
     }
 }
 
-/// Waits until something has changed in the folder, or it has come or gone.
+/// Waits until the folder changes, appears or disappears.
 pub(super) async fn changed(folder: Option<&mut TasksFolder>) {
     let Some(TasksFolder { path, watch }) = folder else { return pending().await };
     match watch {
         Some(it) => {
             if it.changed().await.is_err() {
-                *watch = None; // it is gone
+                *watch = None; // the folder is gone
             }
         }
-        None if path.is_dir() => pending().await, // it cannot be watched
+        None if path.is_dir() => pending().await, // cannot be watched
         None => {
             while !path.is_dir() {
                 sleep(POLL).await;

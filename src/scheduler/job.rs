@@ -1,4 +1,4 @@
-//! What a job is.
+//! Interface of a job of the scheduler.
 
 use crate::schedule::Schedule;
 use futures_util::future::BoxFuture;
@@ -7,17 +7,17 @@ use std::fmt;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Where a job comes from.
+/// The origin of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It is fledge's own.
+    /// A built-in job of fledge.
     Builtin,
-    /// It is a task of the project.
+    /// A task of the project.
     Task,
 }
 
 impl Kind {
-    /// Its word.
+    /// Returns the kind as a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -26,76 +26,80 @@ impl Kind {
     }
 }
 
-/// Something that is done again and again.
+/// A job that runs by a schedule.
 pub trait Job: fmt::Debug + Send + Sync {
-    /// The name that it goes by: no other one has it.
+    /// Returns the unique name of the job.
     fn name(&self) -> &str;
 
-    /// When it is due.
+    /// Returns the schedule of the job.
     fn schedule(&self) -> &Schedule;
 
-    /// Where it comes from.
+    /// Returns the origin of the job.
     fn kind(&self) -> Kind;
 
-    /// How long after it was due it is still begun; `None`: whenever that is noticed, once, and nothing is said of what was left out.
+    /// Returns how long after its due time the job may still begin. `None`: it begins whenever the
+    /// scheduler notices, once, and missed due times are not recorded.
     fn tolerance(&self) -> Option<Duration> {
         None
     }
 
-    /// How long its beginning may be put off, so that not all begin at once.
+    /// Returns the longest random delay of a start, so that not all jobs start at once.
     fn jitter(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// The monitor that hears of it.
+    /// Returns the monitor that receives check-ins of the job.
     fn monitor(&self) -> Option<&str> {
         None
     }
 
-    /// Whether a run of it that a server has left goes on with the next one, under the same number. If not, it was interrupted.
+    /// Returns true if the next server continues an unfinished run under the same number.
+    /// Otherwise, the run counts as interrupted.
     fn resumes(&self) -> bool {
         false
     }
 
-    /// Does it once. It may be dropped at every point where it waits.
+    /// Runs the job once. The future may be dropped at every await point.
     fn run(&self, context: Context) -> BoxFuture<'_, Result<(), JobError>>;
 }
 
-/// For what a job is run.
+/// The context of one run of a job.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The number of this run: the same when it is tried again, and when it goes on.
+    /// The number of this run. It stays the same for further tries and after a restart of the
+    /// server.
     pub no: i64,
-    /// When it was due; `None` where somebody asked for it.
+    /// The due time; `None` for a run on request.
     pub due: Option<Timestamp>,
-    /// Whether it is not tried again, whatever becomes of it.
+    /// True if there is no further try after this one.
     pub is_last: bool,
-    /// Cancelled when the server is to end: what can end soon does, and what can rest rests.
+    /// Cancelled when the server is about to end. The job should then end soon or return
+    /// [`JobError::Resting`].
     pub stop: CancellationToken,
 }
 
-/// A job that was not done.
+/// A run of a job that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// It failed; it may go well another time, soon.
+    /// It failed, but may succeed soon.
     #[error("{0}")]
     Retryable(String),
-    /// It failed, and would again.
+    /// It failed, and would fail again.
     #[error("{0}")]
     Final(String),
-    /// It rests, since the server ends: the next one goes on with it.
-    #[error("the server ends")]
+    /// It paused because the server ends. The next server continues it.
+    #[error("the server is stopping")]
     Resting,
 }
 
 impl JobError {
-    /// A failure that may pass, with all its causes.
+    /// Returns a temporary failure with all causes of the error.
     pub fn retryable(error: &dyn std::error::Error) -> Self {
         Self::Retryable(told(error))
     }
 }
 
-/// An error and its causes, in one line.
+/// Formats an error and its causes in one line.
 pub(super) fn told(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {

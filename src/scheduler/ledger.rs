@@ -1,29 +1,29 @@
-//! What is kept, for who must not wait: each look is made on a thread that may block, one after the other.
+//! Access to the store from async code. Each access runs on a blocking thread, one at a time.
 
 use super::JobError;
 use crate::store::{Store, StoreError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is kept of a project. Clones are the same one.
+/// The store of a project. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     store: Arc<Mutex<Store>>,
 }
 
 impl Ledger {
-    /// Opens it. May block.
+    /// Opens the store. May block.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// When the store cannot be read or written.
     pub fn open(state_dir: &Path, project: &Path) -> Result<Self, StoreError> {
         Ok(Self { store: Arc::new(Mutex::new(Store::open(state_dir, project)?)) })
     }
 
-    /// Looks into it, or changes it.
+    /// Runs `work` on the store.
     ///
     /// # Errors
-    /// What the store says; that may be another one soon.
+    /// [`JobError::Retryable`] with the error of the store.
     pub async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,

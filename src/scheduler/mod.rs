@@ -1,4 +1,5 @@
-//! Jobs that come again: each by its schedule, never beside itself, tried again where that helps, and ended in time.
+//! Scheduled jobs. Each one runs by its schedule, never twice at the same time, with retries for
+//! temporary failures. When the server stops, running jobs get a limited time to end.
 //!
 //! ```text
 //! job        what a job is                        clock      what time it is
@@ -9,8 +10,9 @@
 //! shown      how it is with a job                folder     the folder of tasks, watched
 //! ```
 //!
-//! A moment at which a job is due is written down before it begins, under a name that there is only once: so it begins at most once, whatever
-//! is killed and however the clock is set. What was not begun is said to be missed.
+//! The store records each due time under a unique key before the job begins. So a job begins at
+//! most once per due time, even after a crash or a change of the clock. A due time without a run is
+//! recorded as missed.
 
 mod chore;
 mod clock;

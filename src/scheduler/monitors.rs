@@ -1,5 +1,5 @@
-//! Check-ins and looks at the clock, written down: what they make of a monitor is decided by [`crate::monitor`], in the transaction that
-//! writes it.
+//! Check-ins and periodic checks of monitors. [`crate::monitor`] decides their effect, within the
+//! transaction that stores it.
 
 use super::telling::delivery;
 use crate::monitor::{self, Health, Judgement, Monitor, Seen, Slug, SlugFault, Source, Standing, Status, judge};
@@ -11,58 +11,58 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How far back it is known which moments were met: further than any margin.
+/// The period for which met due times are known. It is longer than any margin.
 const BACK: SignedDuration = SignedDuration::from_hours(48);
-/// The most bytes of an id that somebody gives.
+/// The most bytes of a check-in id from a client.
 const LONGEST_ID: usize = 64;
 
-/// A monitor that cannot be read, looked at, or checked in with.
+/// A monitor that cannot be read or checked, or a check-in that is refused.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum MonitorFault {
-    /// There is none of this name.
+    /// There is no monitor of this name.
     #[error("there is no monitor `{slug}`")]
     Unknown { slug: String },
-    /// Its schedule cannot be read any more.
-    #[error("the monitor `{slug}` cannot be read")]
+    /// The stored schedule cannot be parsed.
+    #[error("cannot read the monitor `{slug}`")]
     Schedule { slug: String, source: ScheduleFault },
-    /// Its name cannot be one.
+    /// The name is invalid.
     #[error(transparent)]
     Slug(#[from] SlugFault),
-    /// The id of a check-in cannot be one.
-    #[error("an id of a check-in has 1 to 64 letters, digits, `-`, `_`, `.` and `:`")]
+    /// The id of the check-in is invalid.
+    #[error("invalid check-in id: expected 1 to 64 letters, digits, `-`, `_`, `.` and `:`")]
     Id,
-    /// Only the system says this.
-    #[error("only fledge itself says `{status}`: say `in_progress`, `ok` or `error`")]
+    /// Only fledge itself may report this status.
+    #[error("only fledge itself reports `{status}`: send `in_progress`, `ok` or `error`")]
     Status { status: &'static str },
-    /// What is kept cannot be read or written.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What somebody says.
+/// A check-in from a client or a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckIn {
-    /// How it is.
+    /// The reported status.
     pub status: Status,
-    /// Which run of it; what is said twice with the same id is said once.
+    /// The id of the run. Repeated check-ins with the same id and status count once.
     pub id: Option<String>,
-    /// How long it took, where whoever did it knows.
+    /// The duration of the run, if the sender knows it.
     pub duration: Option<Duration>,
-    /// Who says it.
+    /// The sender.
     pub source: Source,
-    /// The moment that it is for, where that is known.
+    /// The due time that it belongs to, if known.
     pub due: Option<Timestamp>,
 }
 
 impl CheckIn {
-    /// One by whoever does the work.
+    /// Creates a check-in from a client.
     pub fn new(status: Status) -> Self {
         Self { status, id: None, duration: None, source: Source::Client, due: None }
     }
 }
 
-/// Another health.
+/// A change of a monitor's health.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct Change {
@@ -75,28 +75,28 @@ pub struct Change {
 }
 
 impl Change {
-    /// The health that a monitor has since this moment, and the one before.
+    /// Describes the change of a monitor from `was` to `health` at `since_ms`.
     pub(super) fn of(row: &MonitorRow, was: Health, health: Health, since_ms: i64) -> Self {
         let since = format!("{:.3}", at(since_ms));
         Self { monitor: row.slug.clone(), name: row.name.clone(), health, was, since }
     }
 }
 
-/// What came of a check-in or of a look.
+/// The effect of a check-in or a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
-    /// How it is with the monitor now.
+    /// The health of the monitor now.
     pub health: Health,
-    /// Whether it was another one before.
+    /// The change, if the health changed.
     pub change: Option<Change>,
-    /// How many check-ins the system has added.
+    /// The number of check-ins that fledge added or closed.
     pub added: usize,
 }
 
-/// The monitor of a row.
+/// Converts a row to a monitor.
 ///
 /// # Errors
-/// When its name or schedule cannot be read.
+/// When the name or the schedule cannot be parsed.
 pub fn monitor_of(row: &MonitorRow) -> Result<Monitor, MonitorFault> {
     let zone = Some(row.zone.as_str());
     let schedule = Schedule::parse(&row.schedule, zone);
@@ -105,7 +105,7 @@ pub fn monitor_of(row: &MonitorRow) -> Result<Monitor, MonitorFault> {
     Ok(Monitor { slug: Slug::parse(&row.slug)?, schedule, margin, max_runtime })
 }
 
-/// The row of a monitor of which nothing was heard yet.
+/// Returns the row of a monitor without check-ins.
 pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp) -> MonitorRow {
     let healthy = Health::Healthy.word().to_owned();
     MonitorRow {
@@ -125,10 +125,10 @@ pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp
     }
 }
 
-/// Hears a check-in.
+/// Records a check-in.
 ///
 /// # Errors
-/// When there is no such monitor, or what is said cannot be.
+/// When there is no such monitor, the check-in is invalid, or the store cannot be read or written.
 pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<Heard, MonitorFault> {
     if matches!(said.status, Status::Missed | Status::Timeout) {
         return Err(MonitorFault::Status { status: said.status.word() });
@@ -143,18 +143,19 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
     weigh(store, slug, Some(said), now)
 }
 
-/// Looks at the clock: what was missed is said so, and what takes too long. Where the task of a monitor has gone nothing is expected.
+/// Checks a monitor for missed and overlong runs. It expects nothing if the file of the monitor's
+/// task is gone.
 ///
 /// # Errors
-/// When there is no such monitor, or what is kept cannot be read or written.
+/// When there is no such monitor, or the store cannot be read or written.
 pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<Heard, MonitorFault> {
     weigh(store, slug, None, now)
 }
 
-/// When something is expected next of a monitor; in the past where it is late.
+/// Returns the next expected check-in of a monitor; in the past if it is late.
 ///
 /// # Errors
-/// When its schedule cannot be read.
+/// When the name or the schedule cannot be parsed.
 pub fn next_expected(
     row: &MonitorRow,
     known: &BTreeSet<Timestamp>,
@@ -220,7 +221,7 @@ fn decide(
         stands.base = stands.base.after(said.status);
         changes.push(change);
     }
-    // Once more, with what was heard: it may be late no longer.
+    // Judge again with the new check-in: the monitor may no longer be late.
     let stands =
         judge(monitor, Standing { health: health(&row.health), since: at(row.since_ms), ..stands }, &seen, now)
             .standing;
@@ -238,7 +239,7 @@ fn decide(
     (Heard { health: stands.health, change, added }, changes)
 }
 
-/// What a check-in changes; nothing where it was said before.
+/// Returns the change that a check-in makes; `None` for a repetition.
 fn heard(
     monitor: &Monitor,
     view: &MonitorView,
@@ -269,7 +270,8 @@ fn heard(
             })
         }
         Some(row) if row.status == status || !ends => None,
-        // Whoever has said `ok` may say `error` after all; what was over its time stays so, and this is another word on it.
+        // A client may correct `ok` to `error` or back. A run that exceeded its time keeps that
+        // status, and the check-in is added as a new one.
         Some(row) if row.status == Status::Ok.word() || row.status == Status::Error.word() => {
             let duration_ms = duration_ms.or(row.duration_ms);
             Some(MonitorChange::Close(CheckInRow { no: row.no, status, source, duration_ms, ..CheckInRow::default() }))

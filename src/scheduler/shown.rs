@@ -1,21 +1,21 @@
-//! How it is with a job, as it is shown.
+//! State of a job for display.
 
 use super::job::Kind;
 use jiff::Timestamp;
 
-/// How it is with a job.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits.
+    /// The job waits.
     Idle,
-    /// It runs.
+    /// The job runs.
     Running,
-    /// It cannot be run as it is written.
+    /// The task cannot be run as written.
     Disabled,
 }
 
 impl JobState {
-    /// Its word.
+    /// Returns the state as a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -25,21 +25,21 @@ impl JobState {
     }
 }
 
-/// A job, as it is shown.
+/// A job for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// Its name.
     pub name: String,
-    /// Where it comes from.
+    /// The origin of the job.
     pub kind: Kind,
-    /// Its schedule, and the zone of that; nothing where it cannot be read.
+    /// The schedule and its time zone; `None` if the task cannot be read.
     pub schedule: Option<(String, String)>,
-    /// When it is due next.
+    /// The next due time.
     pub next: Option<Timestamp>,
-    /// How it is with it.
+    /// The state of the job.
     pub state: JobState,
-    /// The monitor that hears of it.
+    /// The monitor that receives its check-ins.
     pub monitor: Option<String>,
-    /// Why it is disabled.
+    /// The reason why it is disabled.
     pub fault: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A server that is killed and started again, with a clock that jumps, seed by seed: whatever happens, every moment at which a task was due is
-//! begun once at most, and is begun or said to be missed, once.
+//! Seeded simulation of a server that is killed and restarted while its clock jumps. Every due time
+//! of a task must begin at most once, and must either begin or be recorded as missed, once.
 
 use super::tasks::{Order, Submit, TaskEnd};
 use super::tests::{SetClock, at, ledger, quiet, write_task};
@@ -20,10 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 const SEEDS: u64 = 6;
 
-/// Who runs tasks, and outlives every server: a run goes on in it however often one is killed, as it does with a real one.
+/// A runner of tasks that outlives every server: as in reality, a run continues when the server is
+/// killed.
 #[derive(Debug, Default)]
 struct Runner {
-    /// By their keys: how often each was begun, which is once.
+    /// By key: how often each run was submitted.
     runs: Mutex<BTreeMap<String, u64>>,
     took: Mutex<BTreeSet<String>>,
     length: Duration,
@@ -73,7 +74,8 @@ async fn live(seed: u64) {
     write_task(home.path(), "work.md", &format!("schedule: \"{text}\""));
     let (schedule, clock) = (Schedule::parse(text, None).unwrap(), SetClock::at(at("2026-05-05T05:05:00Z")));
     let runner = Arc::new(Runner { length: Duration::from_secs(30 + dice.below(900)), ..Runner::default() });
-    // What a clock has shown while a server looked at it: only then can it know what was due.
+    // The range of times that a clock showed while a server was running. A server can know no other
+    // due times.
     let (mut first, mut latest) = (None, Timestamp::MIN);
     for _life in 0..5 {
         let (stop, scheduler) = (CancellationToken::new(), server(home.path(), &clock, &runner));
@@ -95,11 +97,11 @@ async fn live(seed: u64) {
                 }
             }
         };
-        // A kill: all is dropped where it stands.
+        // A kill: everything is dropped at its current point.
         tokio::select! { () = living => {}, () = acting => {} }
-        clock.jump(SignedDuration::from_mins(dice.below(500) as i64)); // until the next one starts
+        clock.jump(SignedDuration::from_mins(dice.below(500) as i64)); // until the next server starts
     }
-    // The last one lives long enough for everything, at a time that is past all others.
+    // The last server lives long enough for everything, at a time later than all others.
     let now = clock.now();
     clock.jump((latest.max(now) + Duration::from_secs(7200)).duration_since(now));
     let (stop, scheduler) = (CancellationToken::new(), server(home.path(), &clock, &runner));
@@ -115,7 +117,8 @@ async fn live(seed: u64) {
     judge(home.path(), &schedule, &runner, first.unwrap(), clock.now());
 }
 
-/// Each moment has one row or is counted in one, no row is open, and no run was asked for without its row.
+/// Asserts that each due time has one row or is counted in one, and that every submitted run has a
+/// row.
 fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, now: Timestamp) {
     let store = Store::open(&home.join("state"), home).unwrap();
     let rows = store.job_history("work", 5000).unwrap();
@@ -134,7 +137,7 @@ fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, no
     assert!(missing.len() as u64 <= counted, "nothing is said of {missing:?}; {counted} were counted together");
     let keys: BTreeSet<String> = dues.iter().map(|due| format!("schedule:work:{due}")).collect();
     assert!(runner.runs.lock().unwrap().keys().all(|key| keys.contains(key)), "a run without a row");
-    // Check-ins: one for each moment.
+    // At most one check-in per due time.
     let heard = store.check_ins("work", 5000).unwrap();
     let mut met = BTreeSet::new();
     assert!(heard.iter().filter_map(|row| row.due_ms).all(|due| met.insert(due)), "two check-ins for one moment");
@@ -155,7 +158,7 @@ fn server(home: &Path, clock: &Arc<SetClock>, runner: &Arc<Runner>) -> Scheduler
     })
 }
 
-/// Lets all that can happen now happen, threads of the store included.
+/// Lets everything happen that can happen now, including work on the threads of the store.
 async fn settle(clock: &SetClock) {
     clock.pass(Duration::from_secs(25)).await;
 }

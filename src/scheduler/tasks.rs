@@ -1,4 +1,4 @@
-//! Tasks that have a schedule: found in the project's folder of tasks, and run by whoever runs tasks.
+//! Tasks with a schedule: the scan of the project's task folder, and the job that runs such a task.
 
 use super::Clock;
 use super::crew::{Teller, Tidings};
@@ -22,78 +22,79 @@ use std::sync::Arc;
 use std::time::Duration;
 use walkdir::WalkDir;
 
-/// The folder, from the workspace.
+/// The task folder, relative to the workspace.
 pub const FOLDER: &str = "tasks";
-/// How deep it is looked into, and how many files are.
+/// The depth of the scan, and the most files that it reads.
 const DEEP: usize = 8;
 const MOST: usize = 10_000;
 
-/// A run that is wanted.
+/// A request to run a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The task's file, from the workspace.
+    /// The task's file, relative to the workspace.
     pub path: String,
-    /// The same for the same order, however often it is given: it becomes one run.
+    /// The key of the request. All requests with the same key become one run.
     pub key: String,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnd {
-    /// Whether it did what it should.
+    /// True if the run succeeded.
     pub is_well: bool,
-    /// How: in a word, and where it did not, with why in one line.
+    /// The outcome in a word; for a failure also the reason, in one line.
     pub said: String,
 }
 
-/// Who runs tasks.
+/// A runner of tasks.
 pub trait Submit: fmt::Debug + Send + Sync {
-    /// Takes an order in, and gives the run that it becomes. An order with a key that is known gives the run that it became then.
+    /// Submits a request and returns its run. A request with a known key returns the earlier run.
     fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>>;
 
-    /// Waits until a run is over.
+    /// Waits until a run ends.
     fn ended(&self, run: RunId) -> BoxFuture<'_, Result<TaskEnd, JobError>>;
 }
 
-/// A task that has a schedule.
+/// A task with a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduledTask {
-    /// The name of its job and of its monitor.
+    /// The name of its job and its monitor.
     pub slug: Slug,
-    /// Its file, from the workspace.
+    /// The task's file, relative to the workspace.
     pub path: String,
-    /// Its title.
+    /// The title of the task.
     pub title: String,
-    /// When it comes again.
+    /// The schedule with its settings.
     pub timetable: Timetable,
 }
 
-/// What was found in a file.
+/// The result of scanning a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// A task that has a schedule.
+    /// A task with a schedule.
     Scheduled(Box<ScheduledTask>),
-    /// It has one, and cannot be run as it is written.
+    /// A task with a schedule that cannot be run as written, and the reason.
     Broken(String),
 }
 
-/// What was found in a workspace.
+/// The result of scanning a workspace.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// By the names of their jobs.
+    /// Tasks by the names of their jobs.
     pub(super) all: BTreeMap<String, Finding>,
     /// The jobs of files that could not be read.
     pub(super) unread: Vec<String>,
-    /// Whether all folders could be looked into.
+    /// True if every folder could be read.
     pub(super) is_whole: bool,
 }
 
-/// Looks for tasks that have a schedule, by the names of their jobs. May block.
+/// Scans for tasks with a schedule, and returns them by the names of their jobs. May block.
 pub fn scan(workspace: &Path) -> BTreeMap<String, Finding> {
     look_for(workspace).all
 }
 
-/// The same, and what could not be looked at: that is no sign of anything being gone.
+/// Scans for tasks with a schedule. Also returns what could not be read, since an unreadable task
+/// is not a deleted one.
 pub(super) fn look_for(workspace: &Path) -> Found {
     let folder = workspace.join(FOLDER);
     let mut found = BTreeMap::new();
@@ -118,7 +119,7 @@ pub(super) fn look_for(workspace: &Path) -> Found {
         let Some(finding) = finding(&text, &path, inside) else { continue };
         let name = Slug::of_path(inside).map_or_else(|_| path.clone(), String::from);
         let finding = match found.remove(&name) {
-            Some(_) => Finding::Broken(format!("{path} and another file have the same name as a job: `{name}`")),
+            Some(_) => Finding::Broken(format!("{path} and another file have the same job name: `{name}`")),
             None => finding,
         };
         found.insert(name, finding);
@@ -126,11 +127,12 @@ pub(super) fn look_for(workspace: &Path) -> Found {
     Found { all: found, unread, is_whole }
 }
 
-/// What there is in a file; nothing where it has no schedule.
+/// Returns the task in a file; `None` if it has no schedule.
 fn finding(text: &str, path: &str, inside: &str) -> Option<Finding> {
     let timetable = match timetable(text, path) {
         Ok(timetable) => timetable?,
-        // It cannot be told whether it has one that means something; a line that looks like it is enough to say so.
+        // The front matter cannot be parsed. A line that looks like a schedule is enough to report
+        // the fault.
         Err(fault) => {
             return text.lines().any(|line| line.starts_with("schedule:")).then(|| Finding::Broken(fault.to_string()));
         }
@@ -140,7 +142,7 @@ fn finding(text: &str, path: &str, inside: &str) -> Option<Finding> {
         Err(fault) => return Some(Finding::Broken(fault.to_string())),
     };
     if task.candidates.is_some() || !task.needs.is_empty() {
-        let why = "`candidates` and `needs` are for batches, and a scheduled task runs by itself";
+        let why = "a scheduled task cannot have `candidates` or `needs`: they are for batches";
         return Some(Finding::Broken(format!("{path}: {why}")));
     }
     Some(match Slug::of_path(inside) {
@@ -148,13 +150,13 @@ fn finding(text: &str, path: &str, inside: &str) -> Option<Finding> {
             Finding::Scheduled(Box::new(ScheduledTask { slug, path: path.to_owned(), title: task.title, timetable }))
         }
         Err(_) => Finding::Broken(format!(
-            "{path}: the name of its job is that of the file, in 64 letters and digits at most"
+            "{path}: the file name becomes the job's name: use at most 64 letters and digits"
         )),
     })
 }
 
 impl ScheduledTask {
-    /// Its monitor, where it has one.
+    /// Returns the row of the task's monitor, if it has one.
     pub(super) fn monitor_row(&self, now: Timestamp) -> Option<MonitorRow> {
         let terms = self.timetable.monitor?;
         let margin = terms.margin.unwrap_or(USUAL_MARGIN).clamp(*MARGINS.start(), *MARGINS.end());
@@ -169,8 +171,8 @@ impl ScheduledTask {
     }
 }
 
-/// Writes the monitor of a task down, where it is another one than before, or takes it away where the task has none. One of the same name that
-/// belongs to nobody is left alone.
+/// Stores the monitor of a task if it changed, or removes it if the task has none. Leaves alone a
+/// monitor of the same name that does not belong to the task.
 pub(super) fn settle_monitor(store: &Store, row: Option<&MonitorRow>, name: &str) -> Result<(), StoreError> {
     let was = store.monitor(name)?;
     match (row, was) {
@@ -192,7 +194,7 @@ pub(super) fn settle_monitor(store: &Store, row: Option<&MonitorRow>, name: &str
     }
 }
 
-/// The job of a task.
+/// The job of a scheduled task.
 #[derive(Clone)]
 pub(super) struct TaskJob {
     task: ScheduledTask,
@@ -230,7 +232,7 @@ impl TaskJob {
         let done = self.run(&key, &context).await;
         match &done {
             Ok(()) => self.check_in(Status::Ok, &id, context.due).await?,
-            Err(JobError::Retryable(_)) if !context.is_last => {} // it may go well yet
+            Err(JobError::Retryable(_)) if !context.is_last => {} // a further try may succeed
             Err(JobError::Final(_) | JobError::Retryable(_)) => self.check_in(Status::Error, &id, context.due).await?,
             Err(JobError::Resting) => {}
         }
@@ -257,7 +259,7 @@ impl TaskJob {
         let said = CheckIn { status, id: Some(id.to_owned()), duration: None, source: Source::Task, due };
         let (slug, now) = (self.task.slug.to_string(), self.clock.now());
         let heard = self.ledger.with(move |store| {
-            // One of the same name that is not its own hears nothing of it.
+            // A monitor of the same name that does not belong to the task gets no check-in.
             if store.monitor(&slug)?.is_none_or(|row| row.owner.as_deref() != Some(&slug)) {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! Files of tasks that go, come back, and cannot be read, while their jobs are under way.
+//! Task files that vanish, return, or cannot be read while their jobs are running.
 
 use super::tasks::{Order, Submit, TaskEnd};
 use super::tests::{SetClock, at, ledger, monitor, quiet, write_task};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Runs tasks, each for two and a half minutes, and counts them.
+/// A runner that takes two and a half minutes for each task, and counts them.
 #[derive(Debug, Default)]
 struct Slow {
     begun: AtomicU64,
@@ -82,7 +82,8 @@ async fn a_task_whose_file_comes_is_a_job_before_a_minute_has_passed() {
     let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
     let scheduler = scheduler(home.path(), &clock, &submit);
     let is_there = async |name: &str| {
-        // Of the paused clock fifty seconds pass at most, and of the real one as much as the kernel needs.
+        // At most fifty seconds pass on the paused clock. On the real clock, the kernel may take
+        // longer.
         for _ in 0..5_000 {
             if names(&scheduler).iter().any(|known| known == name) {
                 return true;
@@ -144,7 +145,7 @@ async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
     assert_eq!(store.remove_monitor("often", None).unwrap(), MonitorWrite::Foreign);
     fs::remove_file(home.path().join("tasks/often.md")).unwrap();
     clock.jump(SignedDuration::from_hours(10));
-    work(5).await; // also where it went while nobody looked
+    work(5).await; // also if the file vanished while no server ran
     assert!(row().is_orphan);
     let looked = look(&store, "often", clock.now()).unwrap();
     assert_eq!((looked.added, looked.change, row().health.as_str()), (0, None, "healthy"));

@@ -1,5 +1,6 @@
-//! Who else hears of another health: a program, or an address. What is to be told is written down with the change itself, and stays there
-//! until it was told, with a number by which whoever hears it twice knows that.
+//! Notifications of health changes, by command or webhook. A notification is stored together with
+//! the change and kept until it is delivered. Its delivery id lets the receiver recognise
+//! repetitions.
 
 use super::job::{JobError, told};
 use super::monitors::Change;
@@ -13,22 +14,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long one telling may take.
+/// The time limit of one notification.
 pub(super) const WITHIN: Duration = Duration::from_secs(30);
-/// Bytes of what went wrong that are kept.
+/// Bytes kept of a command's output after a failure.
 const SAID: usize = 500;
 
-/// What is done when the health of a monitor is another one.
+/// The action on a health change.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnChange {
-    /// A program is run, with the change in its environment.
+    /// Runs a command, with the change in its environment.
     Command(Vec<String>),
-    /// It is sent to an address, signed.
+    /// Sends a signed request to a webhook.
     Webhook {
-        /// Where to.
+        /// The address.
         url: String,
-        /// With what it is signed.
+        /// The secret for the signature.
         secret: String,
     },
 }
@@ -37,38 +38,38 @@ impl fmt::Debug for OnChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => f.debug_tuple("Command").field(command).finish(),
-            Self::Webhook { .. } => f.write_str("Webhook"), // its address may hold a secret, too
+            Self::Webhook { .. } => f.write_str("Webhook"), // the address may contain a secret too
         }
     }
 }
 
 impl OnChange {
-    /// As it is kept.
+    /// Returns the text form for the store.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The one of such a text; nothing for an empty one.
+    /// Parses the text form; `None` for an empty text.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the text cannot be parsed.
     pub fn of(text: &str) -> Result<Option<Self>, serde_json::Error> {
         if text.is_empty() { Ok(None) } else { serde_json::from_str(text) }
     }
 }
 
-/// With what is told.
+/// Settings for sending notifications.
 #[derive(Debug, Clone)]
 pub(super) struct Means {
     pub(super) dir: PathBuf,
     pub(super) env: Vec<(String, String)>,
     pub(super) ways: Ways,
-    /// How long telling may take.
+    /// The time limit of one notification.
     pub(super) within: Duration,
 }
 
 impl Means {
-    /// Tells it once.
+    /// Sends one notification.
     pub(super) async fn tell(
         &self,
         how: &OnChange,
@@ -88,7 +89,7 @@ impl Means {
 
     async fn run(&self, command: &[String], news: &NewsRow, stop: &CancellationToken) -> Result<(), JobError> {
         let Some((program, args)) = command.split_first() else {
-            return Err(JobError::Final("there is no command".into()));
+            return Err(JobError::Final("the command is empty".into()));
         };
         let data: serde_json::Value = serde_json::from_str(&news.data).unwrap_or_default();
         let word = |name: &str| data["data"][name].as_str().unwrap_or_default().to_owned();
@@ -117,10 +118,10 @@ impl Means {
         match ended.end {
             End::Exited(0) => Ok(()),
             End::Exited(code) => failed(format!("ended with exit code {code}: {}", ended.output.text(SAID).trim())),
-            End::Signalled(signal) => failed(format!("was ended by signal {signal}")),
+            End::Signalled(signal) => failed(format!("was killed by signal {signal}")),
             End::TimedOut => failed(format!("took longer than {} seconds", self.within.as_secs())),
             End::Stopped => Err(JobError::Resting),
-            End::Exceeded(why) | End::NotStarted(why) => failed(format!("could not be run: {why}")),
+            End::Exceeded(why) | End::NotStarted(why) => failed(format!("cannot be run: {why}")),
         }
     }
 
@@ -134,12 +135,12 @@ impl Means {
         if answer.is_success() {
             return Ok(());
         }
-        Err(JobError::Retryable(format!("{} has answered with {}", courier.address().host(), answer.status)))
+        Err(JobError::Retryable(format!("{} answered with status {}", courier.address().host(), answer.status)))
     }
 }
 
-/// The signature of what is sent, as of a second since 1970: `t=…,v1=…`, the second part an HMAC-SHA256 of the second, a dot and the body, in
-/// hexadecimal.
+/// Returns the signature of a request, `t=…,v1=…`. `t` is the given second since 1970. `v1` is the
+/// HMAC-SHA256, in hexadecimal, of the second, a dot and the body.
 pub fn sign(secret: &str, second: i64, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let mut context = ring::hmac::Context::with_key(&key);
@@ -149,7 +150,7 @@ pub fn sign(secret: &str, second: i64, body: &[u8]) -> String {
     format!("t={second},v1={hex}")
 }
 
-/// The number of what is told of a change: the same for the same one.
+/// Returns the delivery id of a change. Equal changes have equal ids.
 pub(super) fn delivery(change: &Change) -> String {
     let Change { monitor, health, was, since, .. } = change;
     let mut id = sha256(format!("{monitor}\0{}\0{}\0{since}", was.word(), health.word()).as_bytes());
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_of_its_second_and_of_every_byte() {
-        // By `printf '7.{}' | openssl dgst -sha256 -hmac key`.
+        // Computed with `printf '7.{}' | openssl dgst -sha256 -hmac key`.
         let expected = "t=7,v1=77bc83bd1f40422311e47918b203449aecf84b02c1568bb1b570ac2a474cc2d8";
         let signed = sign("key", 7, b"{}");
         assert_eq!(signed, expected);

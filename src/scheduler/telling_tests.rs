@@ -1,4 +1,4 @@
-//! Who else hears of another health, over real connections, by a clock that is set.
+//! Notifications of health changes over real connections, with a settable clock.
 
 use super::telling::Means;
 use super::tests::{SetClock, at, ledger, named_monitor};
@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// Somebody's server: answers one request after the other with these statuses, and nothing else; 0 is silence. Gives the requests as they come.
+/// Starts a server that answers successive requests with these statuses; 0 means no answer. Returns
+/// its address and the requests as they arrive.
 fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
     use std::io::{BufRead, BufReader, Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -50,7 +51,7 @@ fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
     (url, requests)
 }
 
-/// The job that tells of monitors that have begun to fail, and the clock that it goes by.
+/// Returns the notification job for monitors that just began to fail, and its clock.
 fn failing(home: &Path, all: &[(&str, &str)]) -> (Arc<dyn Job>, Arc<SetClock>) {
     let store = Store::open(&home.join("state"), home).unwrap();
     let clock = SetClock::at(at("2026-03-01T01:00:10Z"));
@@ -111,7 +112,7 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
     let news = NewsRow { no: 1, delivery: "d".into(), monitor: "backup".into(), data, made_ms: 0, tries: 0 };
     let stop = CancellationToken::new();
     let silent = OnChange::Webhook { url, secret: "s3cret".into() };
-    // Once the receiver has the request, the clock jumps to the end of the time.
+    // Once the receiver has the request, the clock jumps to the time limit.
     let clock = async {
         assert!(requests.recv().await.unwrap().contains("x-fledge-signature: t=7,v1="));
         tokio::time::pause();

@@ -1,4 +1,5 @@
-//! One job, from moment to moment: what is due is begun, what is too old is said to be missed, and whoever asks is heard, one after the other.
+//! Loop of one job. It starts due runs, records missed ones, and serves requests, one after the
+//! other.
 
 use super::crew::{Crew, Tidings};
 use super::job::{Context, Job, JobError};
@@ -12,28 +13,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The longest sleep: so long it takes at most until it is seen that the time of day was set.
+/// The longest sleep. It bounds the delay until an adjustment of the wall clock is noticed.
 const NAP: Duration = Duration::from_secs(20);
-/// How often a job is tried, and the first pause.
+/// The most tries of a run, and the pause after the first one.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
-/// Missed moments of one look that have a row each; those before them have one together.
+/// Missed due times of one check that get a row each. Earlier ones share one row.
 const NAMED: usize = 50;
 
-/// Who tends one job.
+/// The loop of one job.
 #[derive(Debug)]
 pub(super) struct Tender {
     pub(super) crew: Arc<Crew>,
     pub(super) name: String,
-    /// When its last run ended: what was due before was due while it ran.
+    /// The end of its last run. Due times up to then passed while it ran.
     busy_until: Option<Timestamp>,
 }
 
-/// What is to be begun.
+/// A run to begin.
 #[derive(Debug, Clone, Copy)]
 struct Begin {
     due: Timestamp,
-    /// When: later where there is jitter.
+    /// The start time: the due time plus jitter.
     at: Timestamp,
 }
 
@@ -42,7 +43,7 @@ impl Tender {
         Self { crew, name, busy_until: None }
     }
 
-    /// Tends it until it is gone, or the server ends.
+    /// Runs the loop until the job is gone or the server ends.
     pub(super) async fn tend(mut self) {
         let mut begins_anew = true;
         while let Some(job) = self.crew.job(&self.name) {
@@ -50,8 +51,9 @@ impl Tender {
             match tended {
                 Ok(()) => begins_anew = false,
                 Err(error) => {
-                    tracing::warn!("the job `{}` waits: {error}", self.name);
-                    // What was begun may be open still: it is taken up as what a server has left.
+                    tracing::warn!("job `{}` is delayed: {error}", self.name);
+                    // A run may still be open in the store. It is handled like one left by an
+                    // earlier server.
                     self.crew.is_in(&self.name, JobState::Idle);
                     begins_anew = true;
                     self.rest(PAUSE).await;
@@ -100,7 +102,7 @@ impl Tender {
         Ok(())
     }
 
-    /// Waits: until then, somebody asks, or the server ends.
+    /// Waits until the time is over, a request arrives, or the server ends.
     async fn rest(&self, time: Duration) {
         let poked = self.crew.poked(&self.name);
         tokio::select! {
@@ -124,7 +126,7 @@ impl Tender {
         self.crew.ledger.with(move |store| store.settle_job(&row)).await
     }
 
-    /// What an earlier server has left: it goes on, or is said to be interrupted.
+    /// Handles runs that an earlier server left open: continues them, or marks them as interrupted.
     async fn take_up(&mut self, job: &Arc<dyn Job>) -> Result<(), JobError> {
         let name = self.name.clone();
         let left = self.crew.ledger.with(move |store| store.open_job_runs(&name)).await?;
@@ -133,13 +135,13 @@ impl Tender {
                 let due = run.due_ms.and_then(|due| Timestamp::from_millisecond(due).ok());
                 self.run(job, run.no, due).await?;
             } else if !job.resumes() {
-                self.end(run.no, "interrupted", 0, Some("the server ended before it did".into())).await?;
+                self.end(run.no, "interrupted", 0, Some("the server stopped before the job ended".into())).await?;
             }
         }
         Ok(())
     }
 
-    /// What is to be begun; what is too old for that is said to be missed.
+    /// Returns the run to begin next. Records due times that are too old as missed or skipped.
     async fn due(&self, job: &Arc<dyn Job>, row: &JobRow) -> Result<Option<Begin>, JobError> {
         let now = self.crew.clock.now();
         let handled = Timestamp::from_millisecond(row.handled_ms).unwrap_or(now).min(now);
@@ -174,7 +176,7 @@ impl Tender {
         due.checked_add(jitter(job.jitter(), &self.name, due)).unwrap_or(due)
     }
 
-    /// Runs it, three times at most, and writes down how it ended. A run that rests is left open.
+    /// Runs the job, three times at most, and records how it ended. A paused run stays open.
     async fn run(&mut self, job: &Arc<dyn Job>, no: i64, due: Option<Timestamp>) -> Result<(), JobError> {
         self.crew.is_in(&self.name, JobState::Running);
         self.crew.tell(Tidings::Job { name: self.name.clone(), state: "running".into() });
@@ -183,7 +185,7 @@ impl Tender {
         let ended = loop {
             tries += 1;
             let done = AssertUnwindSafe(job.run(context(tries))).catch_unwind().await;
-            let done = done.unwrap_or_else(|_| Err(JobError::Final("it panicked".into())));
+            let done = done.unwrap_or_else(|_| Err(JobError::Final("the job panicked".into())));
             match done {
                 Err(JobError::Retryable(why)) if tries < TRIES => {
                     let said = why.clone();
@@ -203,7 +205,7 @@ impl Tender {
             Err(JobError::Resting) => Ok(()),
             Ok(()) => self.end(no, "ok", tries, None).await,
             Err(JobError::Retryable(why) | JobError::Final(why)) => {
-                tracing::warn!("the job `{}` has failed: {why}", self.name);
+                tracing::warn!("job `{}` failed: {why}", self.name);
                 self.end(no, "failed", tries, Some(why)).await
             }
         }

@@ -1,4 +1,4 @@
-//! Jobs and monitors with a clock that is set, on a real store.
+//! Jobs and monitors with a settable clock and a real store.
 
 use super::tasks::{Finding, Order, Submit, TaskEnd};
 use super::*;
@@ -20,7 +20,7 @@ pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A time of day that goes with tokio's paused clock, and can be set.
+/// A wall clock that follows tokio's paused clock and can be set.
 #[derive(Debug)]
 pub(super) struct SetClock(Mutex<Timestamp>);
 
@@ -34,8 +34,9 @@ impl SetClock {
         *now = now.checked_add(by).unwrap();
     }
 
-    /// Time passes, in small steps of both clocks, so that nobody sleeps over what comes first. A paused clock goes on only when nobody has
-    /// anything to do, on the threads of the store neither: so each step is done when the next one begins.
+    /// Advances both clocks in small steps, so that no task sleeps past the next event. A paused
+    /// clock advances only when every task is idle, including those on the threads of the store. So
+    /// each step is complete before the next one begins.
     pub(super) async fn pass(&self, time: Duration) {
         for _ in 0..time.as_secs() / 5 {
             self.jump(SignedDuration::from_secs(5));
@@ -65,7 +66,7 @@ pub(super) fn write_task(home: &Path, name: &str, front: &str) {
     fs::write(path, format!("---\n{front}\n---\nDo it.\n")).unwrap();
 }
 
-/// A job that is told what becomes of it.
+/// A job with scripted outcomes.
 #[derive(Debug)]
 struct Told {
     schedule: Schedule,
@@ -118,7 +119,7 @@ async fn what_may_go_well_soon_is_tried_three_times_and_what_would_not_once() {
     let job = Arc::new(Told { schedule, ends: Mutex::new(ends), begun: AtomicU64::default() });
     let (stop, scheduler) = (CancellationToken::new(), scheduler(home.path(), &clock, vec![job.clone()]));
     tokio::join!(scheduler.run(&stop, Duration::from_secs(1)), async {
-        clock.pass(Duration::from_secs(55)).await; // it was never run: it is at once
+        clock.pass(Duration::from_secs(55)).await; // a job that never ran is due at once
         assert_eq!(states(home.path()).await, [("ok".to_owned(), 2)]);
         clock.pass(Duration::from_secs(50)).await;
         assert_eq!(states(home.path()).await[0], ("failed".to_owned(), 3));
@@ -251,7 +252,7 @@ fn a_monitor_is_replaced_and_removed_by_nobody_but_its_owner() {
     assert_eq!(store.monitor("backup").unwrap(), Some(tasks));
 }
 
-/// Whoever would run tasks, and says that each is over at once.
+/// A runner in which every task fails at once.
 #[derive(Debug, Default)]
 struct AtOnce(Mutex<Vec<String>>);
 

@@ -1,41 +1,41 @@
-//! What happens, for all who listen now: small news by which a page knows what to fetch anew. Nothing is kept: whoever was too slow hears
-//! that it was.
+//! News for all current listeners. A page uses them to know what to fetch again. They are not
+//! stored; a listener that was too slow receives a reset.
 
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 
-/// News that are kept for slow listeners.
+/// The number of news items that are buffered for slow listeners.
 const KEPT: usize = 256;
 
-/// What news are about.
+/// The subject of a news item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// A run has begun, goes on, or is over.
+    /// A run began, progressed or ended.
     Run,
-    /// The health of a monitor is another one.
+    /// The health of a monitor changed.
     Monitor,
-    /// A job has begun or is over.
+    /// A job began or ended.
     Job,
-    /// Somebody is asked, or has answered.
+    /// A run asks a question, or a question was answered.
     Confirmation,
-    /// News were missed: everything is to be fetched anew.
+    /// News items were missed: the listener must fetch everything again.
     Reset,
 }
 
-/// One of them, as it is sent.
+/// A news item in the form that clients receive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct News {
-    /// What it is about.
+    /// The subject.
     #[serde(rename = "type")]
     pub topic: Topic,
-    /// What has happened; null where there is no more to say.
+    /// The details; null if there are none.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
-/// Where news are told. Clones are the same one.
+/// The sender of news. Clones share their listeners.
 #[derive(Debug, Clone)]
 pub struct Bell {
     all: Sender<News>,
@@ -48,30 +48,31 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Tells all who listen. That nobody does is no failure.
+    /// Sends a news item to all listeners. Having no listeners is not an error.
     pub fn ring(&self, topic: Topic, data: Value) {
         let _nobody_listens = self.all.send(News { topic, data });
     }
 
-    /// Listens from now on.
+    /// Subscribes to news from now on.
     pub fn listen(&self) -> Ear {
         Ear { news: self.all.subscribe() }
     }
 
-    /// How many listen.
+    /// Returns the number of listeners.
     pub fn listeners(&self) -> usize {
         self.all.receiver_count()
     }
 }
 
-/// Somebody who listens.
+/// A subscription to news.
 #[derive(Debug)]
 pub struct Ear {
     news: Receiver<News>,
 }
 
 impl Ear {
-    /// The next news; `None` when the bell is gone. Whoever was too slow hears [`Topic::Reset`] instead of what was missed.
+    /// Returns the next news item; `None` when the sender is gone. A listener that was too slow
+    /// receives [`Topic::Reset`] in place of the missed items.
     pub async fn hear(&mut self) -> Option<News> {
         match self.news.recv().await {
             Ok(news) => Some(news),

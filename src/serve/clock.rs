@@ -1,8 +1,8 @@
-//! The time of day, for what the server stamps and for what expires.
+//! The time of day, for timestamps and expiry in the server.
 
 use jiff::Timestamp;
 
-/// Now.
+/// Returns the current time.
 pub(in crate::serve) fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -1,67 +1,67 @@
-//! Why no server can be started.
+//! The errors of starting a server.
 
 use crate::store::StoreError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What was wrong.
+/// The reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeFault {
-    /// Another server has the project.
-    #[error("another server has this project: {holder}")]
+    /// Another server already serves the project.
+    #[error("another server already serves this project: {holder}")]
     Held {
-        /// Which one.
+        /// The other server.
         holder: String,
     },
-    /// No server has the project.
-    #[error("no server has the project {project}")]
+    /// No server runs for the project.
+    #[error("no server is running for the project {project}")]
     NoServer {
-        /// Its folder.
+        /// The project's folder.
         project: String,
     },
-    /// Somebody listens there.
+    /// Another program uses the address.
     #[error("{address} is in use by another program")]
     InUse {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
-    /// It cannot be listened there.
+    /// The server cannot listen at the address.
     #[error("cannot listen at {address}")]
     Unbound {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Others than this machine would be served.
-    #[error("{address} is open to other machines, which read what is sent to it: there is no TLS here")]
+    /// The address is reachable from other machines.
+    #[error("{address} is open to other machines, which can read the traffic: fledge serve has no TLS")]
     Public {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// The token cannot be used.
     #[error("the token {place}: {why}")]
     Token {
-        /// Where it is from.
+        /// The source of the token.
         place: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// The machine has no chance left.
-    #[error("the system gives no random bytes")]
+    /// The system gives no random bytes.
+    #[error("cannot get random bytes from the system")]
     NoChance,
-    /// A file of the server's own cannot be read or written.
+    /// A file of the server cannot be read or written.
     #[error("cannot {verb} {}", .path.display())]
     File {
-        /// What cannot be done.
+        /// The failed operation.
         verb: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What is kept cannot be read or written.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,4 +1,5 @@
-//! What all that serves shares: the project, what is kept of it, who gets in, the bell.
+//! The state shared by all parts of the server: the project, its store, the authentication, the
+//! news.
 
 use super::bell::{Bell, Topic};
 use super::engine::Engine;
@@ -14,35 +15,37 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Requests that look into what is kept, or into files, at once.
+/// The limit of concurrent requests that access the store or files.
 const DESKS: usize = 4;
-/// Large files that are given out at once.
+/// The limit of large files that are sent concurrently.
 const LARGE_AT_ONCE: usize = 4;
 
-/// What a house is made of.
+/// The parts of the shared state.
 #[derive(Debug)]
 pub struct Parts {
-    /// Where fledge keeps its state.
+    /// The directory of fledge's state.
     pub state_dir: PathBuf,
-    /// The folder that is served, a canonical path.
+    /// The served folder, as a canonical path.
     pub workspace: PathBuf,
-    /// Whose runs these are: another folder where that one is in the worktree of a run.
+    /// The project that owns the runs. It differs from the served folder if that is the worktree of
+    /// a run.
     pub project: PathBuf,
-    /// Who gets in.
+    /// The authentication.
     pub entrance: Entrance,
-    /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
+    /// The time limit for the head of a request, and again for its body. It is also the limit of an
+    /// idle connection.
     pub request_within: Duration,
-    /// Where news are told.
+    /// The sender of news.
     pub bell: Bell,
-    /// What drives runs.
+    /// The engine that drives runs.
     pub engine: Engine,
 }
 
-/// All that requests share.
+/// The state shared by all requests.
 #[derive(Debug)]
 pub struct House {
     pub(in crate::serve) state_dir: PathBuf,
-    /// The folder that is served, a canonical path.
+    /// The served folder, as a canonical path.
     pub(in crate::serve) workspace: PathBuf,
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
@@ -50,20 +53,20 @@ pub struct House {
     pub(in crate::serve) bell: Bell,
     pub(in crate::serve) engine: Engine,
     pub(in crate::serve) figures: Arc<Figures>,
-    /// Cancelled when the server stops: streams end then.
+    /// Cancelled when the server stops; it ends all streams.
     pub(in crate::serve) stopping: CancellationToken,
     scheduler: OnceLock<Scheduler>,
     desks: Arc<Semaphore>,
-    /// A place for each large file that is given out.
+    /// One permit for each large file that is being sent.
     pub(in crate::serve) large: Arc<Semaphore>,
-    /// Opened ones that nobody uses now.
+    /// Open stores that are not in use.
     stores: Mutex<Vec<Store>>,
-    /// What was told last of each monitor.
+    /// The last reported change of each monitor.
     told: Mutex<BTreeMap<String, Change>>,
 }
 
 impl House {
-    /// One of these parts, in which nothing happens yet.
+    /// Creates the shared state; it starts no activity.
     pub fn new(parts: Parts) -> Arc<Self> {
         let Parts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
         Arc::new(Self {
@@ -84,31 +87,31 @@ impl House {
         })
     }
 
-    /// The name of the project: that of its folder.
+    /// Returns the name of the project, which is the name of its folder.
     pub(in crate::serve) fn name(&self) -> String {
         let folder = self.workspace.file_name().unwrap_or(self.workspace.as_os_str());
         folder.to_string_lossy().into_owned()
     }
 
-    /// Who gets in.
+    /// Returns the authentication.
     pub fn entrance(&self) -> &Entrance {
         &self.entrance
     }
 
-    /// Has this scheduler tend the project's jobs: the first one that is given.
+    /// Sets the scheduler of the project's jobs. Only the first call has an effect.
     pub fn employ(&self, scheduler: Scheduler) {
         let _the_first_one_stays = self.scheduler.set(scheduler);
     }
 
-    /// Who tends the project's jobs.
+    /// Returns the scheduler of the project's jobs.
     ///
     /// # Errors
-    /// When nobody does.
+    /// If the server has no scheduler.
     pub(in crate::serve) fn scheduler(&self) -> Result<&Scheduler, Problem> {
-        self.scheduler.get().ok_or_else(|| Problem::unavailable("no jobs are tended here"))
+        self.scheduler.get().ok_or_else(|| Problem::unavailable("this server has no scheduler"))
     }
 
-    /// Tells all who listen what a job or a monitor has come to.
+    /// Sends news about a job or a monitor to all listeners.
     pub fn tell(&self, tidings: Tidings) {
         match tidings {
             Tidings::Job { name, state } => self.bell.ring(Topic::Job, json!({ "name": name, "state": state })),
@@ -116,20 +119,20 @@ impl House {
                 {
                     let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
                     if told.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
-                        return; // by who heard it first
+                        return; // this change was already reported
                     }
                 }
                 self.bell.ring(Topic::Monitor, json!(change));
-                // Whoever else is to hear of it need not wait for the minute.
+                // Deliveries start at once and do not wait for the next minute.
                 let _is_told_later = self.scheduler.get().map(|scheduler| scheduler.ask(DELIVERIES));
             }
         }
     }
 
-    /// Looks into what is kept, or changes it, beside the requests of others.
+    /// Reads or changes the store on a blocking thread.
     ///
     /// # Errors
-    /// What the store says, as a problem.
+    /// The store's error, as a problem.
     pub(in crate::serve) async fn stored<T: Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send + 'static,
@@ -145,15 +148,16 @@ impl House {
         Ok(looked.await??)
     }
 
-    /// Does what may block beside the requests of others, a few at once: also where nobody waits for it any more.
+    /// Runs work that may block on another thread. The number of concurrent calls is limited, and
+    /// abandoned work counts until it ends.
     ///
     /// # Errors
-    /// When it panicked.
+    /// If the work panicked.
     pub(in crate::serve) async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let desk = Arc::clone(&self.desks).acquire_owned().await; // it is never closed
+        let desk = Arc::clone(&self.desks).acquire_owned().await; // never closed
         let work = move || {
             let _desk = desk;
             work()

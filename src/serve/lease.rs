@@ -1,5 +1,5 @@
-//! One server for a project at a time: a locked file that says who it is and where it listens. The lock dies with its holder, however
-//! that ends.
+//! The lock that allows one server per project. A locked file names the server and its address. The
+//! lock ends with its holder, however that process ends.
 
 use super::ServeFault;
 use crate::store::make_private;
@@ -9,13 +9,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often, and how long apart, it is tried: whoever looks whether a server runs holds the lock for an instant.
+/// The number of attempts to lock, and the pause between them. A process that checks for a running
+/// server holds the lock for an instant.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Bytes of it that are read.
+/// The number of bytes that are read of the file.
 const LONGEST: u64 = 4096;
 
-/// The right to serve a project, as long as it is held.
+/// The exclusive right to serve a project while it is held.
 #[derive(Debug)]
 pub struct Lease {
     file: File,
@@ -23,18 +24,18 @@ pub struct Lease {
 }
 
 impl Drop for Lease {
-    /// Unlocks the file before it is closed: programs that are being started have copies of the
-    /// handle.
+    /// Unlocks the file before it is closed, because programs that are being started have copies of
+    /// the handle.
     fn drop(&mut self) {
         let _closing_unlocks_it_too = self.file.unlock();
     }
 }
 
 impl Lease {
-    /// Takes it, and makes the server's folder where there is none.
+    /// Takes the lock, and creates the server's folder if it is missing.
     ///
     /// # Errors
-    /// [`ServeFault::Held`] when another process has it.
+    /// [`ServeFault::Held`] if another process has it.
     pub fn take(folder: &Path) -> Result<Self, ServeFault> {
         make_private(folder)?;
         let path = place(folder);
@@ -53,14 +54,14 @@ impl Lease {
             }
             tries += 1;
         }
-        file.set_len(0).map_err(ServeFault::file("write", &path))?; // nobody is sent to where an earlier one was
+        file.set_len(0).map_err(ServeFault::file("write", &path))?; // removes the address of an earlier server
         Ok(Self { file, path })
     }
 
-    /// Writes down who serves, and at which address.
+    /// Writes this process and its address to the file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn is_at(&mut self, url: &str) -> Result<(), ServeFault> {
         let host = rustix::system::uname();
         let text = format!("process {} on {}\n{url}\n", std::process::id(), host.nodename().to_string_lossy());
@@ -69,7 +70,7 @@ impl Lease {
         written.map_err(ServeFault::file("write", &self.path))
     }
 
-    /// Where the server of this folder listens; `None` where none runs.
+    /// Returns the address of the server of this folder; `None` if no server runs.
     pub fn address(folder: &Path) -> Option<String> {
         let file = File::open(place(folder)).ok()?;
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
@@ -84,7 +85,7 @@ fn place(folder: &Path) -> PathBuf {
 fn said(file: &File) -> String {
     let mut text = String::new();
     let _as_far_as_it_goes = file.take(LONGEST).read_to_string(&mut text);
-    if text.is_empty() { "one that is just starting".into() } else { text }
+    if text.is_empty() { "a server that is just starting".into() } else { text }
 }
 
 #[cfg(test)]

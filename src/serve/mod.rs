@@ -1,13 +1,14 @@
-//! The runner that stays: one process that serves one project by HTTP to whoever has its token, until it is asked to stop.
+//! The server: one long-running process that serves one project over HTTP to holders of its token,
+//! until it is stopped.
 //!
 //! ```text
-//! lease      one server for a project at a time
-//! entrance   who gets in: the token, one-time links, sessions
-//! http       sockets, bounds, the guard; problems, the OpenAPI document, health and figures
-//! api        what can be asked for
-//! page       what people see
-//! bell       what happens, for all who listen
-//! house      what all of these share
+//! lease      the lock that allows one server per project
+//! entrance   authentication: the token, one-time links, sessions
+//! http       sockets, limits, checks; problems, the OpenAPI document, health and metrics
+//! api        the endpoints
+//! page       the web page
+//! bell       news for all listeners
+//! house      the state shared by all of these
 //! ```
 
 mod api;
@@ -31,7 +32,8 @@ pub use lease::Lease;
 use crate::store::project_dir;
 use std::path::{Path, PathBuf};
 
-/// The folder of a project's server among what is kept of the project: its lock, its token, links and sessions.
+/// Returns the folder of a project's server within the project's state. It holds the lock, the
+/// token, the links and the sessions.
 pub fn folder(state_dir: &Path, project: &Path) -> PathBuf {
     project_dir(state_dir, project).join("serve")
 }

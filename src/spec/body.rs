@@ -1,11 +1,12 @@
-//! What is below a spec's front matter: sections under `## ` headings, and the laws in the one that has them.
+//! The part of a spec below the front matter: sections under `## ` headings, and the laws in one of
+//! them.
 
 use crate::yaml::Place;
 
-/// The sections that a spec has.
+/// The sections that a spec should have.
 pub(super) const SECTIONS: [&str; 7] =
     ["Purpose", "Public API", LAWS, "Behavioral Examples", "Error Cases", "Dependencies", "Change Log"];
-/// The section of the laws.
+/// The section with the laws.
 pub(super) const LAWS: &str = "Invariants";
 
 /// A section: its heading, and the lines below it with their numbers.
@@ -16,15 +17,16 @@ pub(super) struct Section<'t> {
     lines: Vec<(usize, &'t str)>,
 }
 
-/// Something that always holds, as an item of a list says it.
+/// An invariant, as an item of a list states it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Law {
     pub(super) place: Place,
-    /// On one line.
+    /// The text, on one line.
     pub(super) text: String,
 }
 
-/// The sections of a text that begins on this line of its file. What looks like a heading in a block of code is none.
+/// Splits a text into sections. `first_line` is the number of its first line in the file. Headings
+/// in code blocks do not count.
 pub(super) fn sections(text: &str, first_line: usize) -> Vec<Section<'_>> {
     let (mut all, mut is_code) = (Vec::<Section<'_>>::new(), false);
     for (line, text) in (first_line..).zip(text.lines()) {
@@ -40,12 +42,12 @@ pub(super) fn sections(text: &str, first_line: usize) -> Vec<Section<'_>> {
 }
 
 impl Section<'_> {
-    /// Whether this is its title, in whatever case.
+    /// Returns whether the section has this title, ignoring case.
     pub(super) fn is(&self, title: &str) -> bool {
         self.title.eq_ignore_ascii_case(title)
     }
 
-    /// The items of its lists, each with the lines that go on with it.
+    /// Returns the items of the section's lists, each with its continuation lines.
     pub(super) fn laws(&self) -> Vec<Law> {
         let (mut laws, mut goes_on) = (Vec::<Law>::new(), false);
         for (line, text) in &self.lines {
@@ -67,7 +69,7 @@ impl Section<'_> {
     }
 }
 
-/// Whether an item of a list begins here: `1.`, `1)`, `-`, `*` or `+`, and a space.
+/// Returns whether a line begins a list item: `1.`, `1)`, `-`, `*` or `+`, and a space.
 fn is_item(line: &str) -> bool {
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let marks: &[&str] = if number.len() < line.len() { &[". ", ") "] } else { &["- ", "* ", "+ "] };

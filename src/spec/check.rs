@@ -1,5 +1,6 @@
-//! Whether a project's specs say what is there. Knows no files: it is shown the specs, then every file of the project, and then says
-//! what it found. What a spec says and is not so is an error; what it, or the project, lacks is a warning.
+//! A check that a project's specs match its files. The check reads no files: it receives the specs
+//! and then every file of the project. A false statement in a spec is an error. A missing part of a
+//! spec, or a module without a spec, is a warning.
 
 use super::Spec;
 use super::body::{LAWS, SECTIONS, sections};
@@ -11,23 +12,24 @@ use crate::yaml::{Place, Problem, Problems, nearest};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How bad something is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// A spec says what is not so, or cannot be read.
+    /// A spec states something false or cannot be read.
     Error,
     /// Something is missing.
     Warning,
 }
 
-/// Something that is wrong or missing. Shown as ``specs/dates/dates.spec.md:5:9: there is no file `src/dates.rs` (…)``.
+/// Something wrong or missing. Shown as ``specs/dates/dates.spec.md:5:9: there is no file
+/// `src/dates.rs` (…)``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The spec's file; of a module without a spec its file or folder.
+    /// The spec's file. For a module without a spec, the file or folder of the module.
     pub file: String,
-    /// What it is, where in the file, and what to do about it.
+    /// The problem, its place in the file and a hint.
     pub problem: Problem,
 }
 
@@ -37,11 +39,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A check under way.
+/// A check in progress.
 #[derive(Debug, Default)]
 pub struct Check {
     specs: Vec<Placed>,
-    /// The folders of specs that cannot be read: of what they say nothing is known.
+    /// The folders of specs that cannot be read. The modules of these specs are unknown.
     broken: Vec<String>,
     cited: Vec<(String, Place, Citation)>,
     coverage: Coverage,
@@ -49,7 +51,7 @@ pub struct Check {
     findings: Vec<Finding>,
 }
 
-/// A spec, and the places of its lists' items.
+/// A spec, and the places of the items in its lists.
 #[derive(Debug)]
 struct Placed {
     spec: Spec,
@@ -58,7 +60,7 @@ struct Placed {
 }
 
 impl Check {
-    /// Begins with the path and the text of each spec.
+    /// Begins a check with the path and the text of each spec.
     pub fn new<'t>(specs: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
         let mut check = Self::default();
         for (path, text) in specs {
@@ -75,12 +77,13 @@ impl Check {
         check
     }
 
-    /// Whether [`see`](Self::see) looks at the text of a file of this name.
+    /// Returns whether [`see`](Self::see) reads the text of a file with this name.
     pub fn reads(path: &str) -> bool {
         is_source(path) && !path.starts_with("specs/")
     }
 
-    /// This file is there. Its text counts only where [`reads`](Self::reads) says so, and may else be left out.
+    /// Records a file of the project. The text may be empty unless [`reads`](Self::reads) returns
+    /// true for the path.
     pub fn see(&mut self, path: &str, text: &str) {
         self.coverage.see(path);
         if Self::reads(path) {
@@ -88,12 +91,13 @@ impl Check {
         }
     }
 
-    /// What `files` name and has not been seen: perhaps it is there all the same, and ignored by the project.
+    /// Returns the items of `files` without a matching file so far. Such a file may exist but be
+    /// ignored by the project.
     pub fn unseen(&self) -> Vec<String> {
         self.coverage.missing().map(str::to_owned).collect()
     }
 
-    /// What was found, by file and place, when every file has been seen.
+    /// Returns the findings, sorted by file and place. Call it after every file was recorded.
     pub fn findings(mut self) -> Vec<Finding> {
         if self.specs.is_empty() && self.broken.is_empty() {
             let none = Problem::of_file("there are no specs");
@@ -108,12 +112,12 @@ impl Check {
         self.findings
     }
 
-    /// What a spec's own text shows.
+    /// Checks the text of a spec by itself and adds the spec.
     fn take(&mut self, reading: Reading<'_>) {
         let Reading { spec, module, files, depends_on, body: (body, line) } = reading;
         let (path, name) = (spec.path.clone(), spec.module.as_str());
         if !path.ends_with(&format!("/{name}/{name}.spec.md")) {
-            let problem = Problem::at(module, format!("`{name}` is not the name of its folder and file"));
+            let problem = Problem::at(module, format!("`{name}` does not match the names of its folder and file"));
             let hint = format!("write `module: {}`, or move it to specs/{name}/{name}.spec.md", folder(&path));
             self.say(Severity::Error, &path, problem.hint(hint));
         } else if let Some(twin) = self.specs.iter().find(|placed| placed.spec.module == name) {
@@ -123,7 +127,7 @@ impl Check {
         let there = sections(body, line);
         let end = Place { line: line + body.lines().count().saturating_sub(1), column: 1 };
         for title in SECTIONS.iter().filter(|title| !there.iter().any(|section| section.is(title))) {
-            let problem = Problem::at(end, format!("there is no section {title}"));
+            let problem = Problem::at(end, format!("missing section {title}"));
             self.say(Severity::Warning, &path, problem.hint(format!("add `## {title}`")));
         }
         for section in there.iter().filter(|section| section.is(LAWS)) {
@@ -143,8 +147,8 @@ impl Check {
                         self.cited.push((path.clone(), law.place, citation));
                     }
                     None => {
-                        let problem = Problem::at(law.place, "no test is named for this invariant");
-                        let hint = "end it with the test's name in backticks";
+                        let problem = Problem::at(law.place, "this invariant names no test");
+                        let hint = "end the invariant with the test's name in backticks";
                         self.say(Severity::Warning, &path, problem.hint(hint));
                     }
                 }
@@ -158,7 +162,7 @@ impl Check {
         for Placed { spec, files, .. } in &self.specs {
             for (item, place) in spec.files.iter().zip(files).filter(|(item, _)| missing.contains(item)) {
                 let problem = Problem::at(*place, format!("there is no file `{item}`"));
-                let problem = problem.hint("correct the path, or remove it");
+                let problem = problem.hint("correct or remove the path");
                 self.findings.push(Finding { severity: Severity::Error, file: spec.path.clone(), problem });
             }
         }
@@ -203,7 +207,7 @@ impl Check {
             let message = format!("modules depend on each other in a circle: {}", names.join(" → "));
             let problem = Problem {
                 place: edges[circle[0]].get(circle.get(1).unwrap_or(&circle[0])).copied(),
-                ..Problem::of_file(message).hint("move what they share into a module of its own")
+                ..Problem::of_file(message).hint("move the shared part into a separate module")
             };
             found.push((self.specs[circle[0]].spec.path.clone(), problem));
         }
@@ -225,7 +229,7 @@ impl Check {
     }
 }
 
-/// The name of the folder that a file is in.
+/// Returns the name of the folder that contains a file.
 fn folder(path: &str) -> &str {
     path.rsplit('/').nth(1).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a check finds, and what it lets pass.
+//! Tests of findings.
 
 use super::*;
 
@@ -7,12 +7,13 @@ const RIGHT: &str = "---\nmodule: dates\nversion: 1\nfiles: [src/dates.rs]\ndepe
     ## Behavioral Examples\n\n## Error Cases\n\n## Dependencies\n\n## Change Log\n";
 const SOURCE: &str = "fn a_year_has_four_digits() {}\n";
 
-/// A spec that is right but for what stands in its front matter.
+/// Returns a valid spec with this front matter.
 fn spec(front: &str) -> String {
     RIGHT.replace("module: dates\nversion: 1\nfiles: [src/dates.rs]\ndepends_on: []", front)
 }
 
-/// What is found in these specs, given by module, with these files beside `src/dates.rs`.
+/// Returns the findings for these specs, given by module, with these files in addition to
+/// `src/main.rs` and `src/dates.rs`.
 fn found(specs: &[(&str, &str)], files: &[(&str, &str)]) -> Vec<String> {
     let specs: Vec<_> = specs.iter().map(|(name, text)| (format!("specs/{name}/{name}.spec.md"), *text)).collect();
     let mut check = Check::new(specs.iter().map(|(path, text)| (path.as_str(), *text)));
@@ -39,8 +40,8 @@ fn files_that_are_not_there_are_errors() {
     assert_eq!(
         found(&[("dates", &text)], &[]),
         [
-            "Error: specs/dates/dates.spec.md:4:23: there is no file `src/zones.rs` (correct the path, or remove it)",
-            "Error: specs/dates/dates.spec.md:4:37: there is no file `src/zones/**` (correct the path, or remove it)",
+            "Error: specs/dates/dates.spec.md:4:23: there is no file `src/zones.rs` (correct or remove the path)",
+            "Error: specs/dates/dates.spec.md:4:37: there is no file `src/zones/**` (correct or remove the path)",
         ]
     );
     assert_eq!(found(&[("dates", &text)], &[("src/zones.rs", ""), ("src/zones/utc.rs", "")]), [""; 0]);
@@ -62,7 +63,7 @@ fn what_cannot_be_read_is_an_error_and_hides_nothing_else() {
 #[test]
 fn a_spec_stands_in_the_folder_of_its_module() {
     let text = spec("module: date\nversion: 1\nfiles: [src/dates.rs]");
-    let expected = "Error: specs/dates/dates.spec.md:2:9: `date` is not the name of its folder and file \
+    let expected = "Error: specs/dates/dates.spec.md:2:9: `date` does not match the names of its folder and file \
         (write `module: dates`, or move it to specs/date/date.spec.md)";
     assert_eq!(found(&[("dates", &text)], &[]), [expected]);
 }
@@ -70,7 +71,7 @@ fn a_spec_stands_in_the_folder_of_its_module() {
 #[test]
 fn sections_and_invariants_that_are_missing_are_warnings() {
     let text = RIGHT.replace("## Error Cases\n\n", "```\n## Error Cases\n```\n");
-    let nothing = "Warning: specs/dates/dates.spec.md:25:1: there is no section Error Cases (add `## Error Cases`)";
+    let nothing = "Warning: specs/dates/dates.spec.md:25:1: missing section Error Cases (add `## Error Cases`)";
     assert_eq!(found(&[("dates", &text)], &[]), [nothing]);
     let text = RIGHT.replace("1. A", "A");
     let nothing = "Warning: specs/dates/dates.spec.md:14:1: no invariants are listed \
@@ -83,7 +84,7 @@ fn an_invariant_names_a_test_that_is_there() {
     let laws = "- One.\n   `dates::tests::a_year_has_four_digits`.\n- Nothing is `None`\n- Two `dates::tests::gone`\n\n   and \
         more.\n- Three (`a_year_has_no_digits`)\n- Four `zones::a_year_has_four_digits`\n";
     let text = RIGHT.replace("1. A year has four digits. `dates::tests::a_year_has_four_digits`\n", laws);
-    let (unnamed, hint) = ("no test is named for this invariant", "(end it with the test's name in backticks)");
+    let (unnamed, hint) = ("this invariant names no test", "(end the invariant with the test's name in backticks)");
     let (gone, write) = ("no source file has the test", "(write the test, or correct its name)");
     assert_eq!(
         found(&[("dates", &text)], &[("src/main.rs", "// a_year_has_no_digits\n")]),
@@ -130,7 +131,7 @@ fn what_modules_depend_on_is_there_and_makes_no_circle() {
         ("e", all("e", "a, zebra")),
     ];
     let specs: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let share = "(move what they share into a module of its own)";
+    let share = "(move the shared part into a separate module)";
     assert_eq!(
         found(&specs, &[]),
         [

@@ -1,28 +1,29 @@
-//! What the specs' `files` cover of the project: which of them are there, and which modules no spec has.
+//! The coverage of a project by the `files` of its specs: items without a file, and modules without
+//! a spec.
 
 use super::law::is_source;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the modules of a project stand.
+/// The folders that contain a project's modules.
 const ROOTS: [&str; 6] = ["src", "lib", "app", "pkg", "internal", "Sources"];
-/// Files that hold a folder together and are no modules.
+/// Names of entry files, which are not modules themselves.
 const ENTRIES: [&str; 6] = ["__init__", "__main__", "index", "lib", "main", "mod"];
 
-/// Every `files` item of every spec, and the files that have been shown.
+/// All `files` items of all specs, and the files recorded so far.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     items: Vec<String>,
     globs: GlobSet,
-    /// Which item each glob is of: two for each, itself and everything below it.
+    /// The item of each glob. An item has two globs: itself, and everything below it.
     of: Vec<usize>,
     found: BTreeSet<usize>,
-    /// Sources, and whether an item covers them.
+    /// Source files, and whether an item covers them.
     sources: BTreeMap<String, bool>,
 }
 
 impl Coverage {
-    /// Of these items, which are globs or paths.
+    /// Creates the coverage of these items, which are globs or paths.
     pub(super) fn of(items: Vec<String>) -> Self {
         let (mut globs, mut of) = (GlobSetBuilder::new(), Vec::new());
         for (at, item) in items.iter().enumerate() {
@@ -37,7 +38,7 @@ impl Coverage {
         Self { items, globs, of, found: BTreeSet::new(), sources: BTreeMap::new() }
     }
 
-    /// This file is there.
+    /// Records a file of the project.
     pub(super) fn see(&mut self, path: &str) {
         let mut by: BTreeSet<usize> = self.globs.matches(path).into_iter().map(|glob| self.of[glob]).collect();
         by.extend(self.items.iter().enumerate().filter(|(_, item)| *item == path).map(|(at, _)| at)); // `[id].tsx` is also a name
@@ -47,13 +48,14 @@ impl Coverage {
         self.found.extend(by);
     }
 
-    /// The items that no file was found for.
+    /// Returns the items without a matching file.
     pub(super) fn missing(&self) -> impl Iterator<Item = &str> {
         let is_missing = |(at, _): &(usize, &String)| !self.found.contains(at);
         self.items.iter().enumerate().filter(is_missing).map(|(_, item)| item.as_str())
     }
 
-    /// The modules that no spec has a file of, with their names: folders and single files in the places where modules stand.
+    /// Returns the path and name of each module without a file in a spec. Modules are folders and
+    /// single files in the folders for modules.
     pub(super) fn bare(&self) -> Vec<(String, String)> {
         let packages = self.sources.keys().filter_map(|path| path.strip_suffix("/__init__.py"));
         let roots: BTreeSet<&str> = ROOTS.into_iter().chain(packages.filter(|path| !path.contains('/'))).collect();
@@ -72,7 +74,7 @@ impl Coverage {
         modules.into_iter().filter(|(_, is_covered)| !is_covered).map(|(module, _)| module).collect()
     }
 
-    /// Goes down while there is nothing but one folder, as in `src/main/java/org/example`.
+    /// Descends while a folder contains only one folder, as in `src/main/java/org/example`.
     fn descend(&self, mut root: String) -> String {
         loop {
             let first = |(rest, _): (&str, bool)| rest.split_once('/').map(|(folder, _)| folder.to_owned());
@@ -85,7 +87,8 @@ impl Coverage {
         }
     }
 
-    /// The sources below a folder: their paths from there, and whether they are covered.
+    /// Returns the sources below a folder: their paths relative to it, and whether an item covers
+    /// them.
     fn below(&self, folder: &str) -> impl Iterator<Item = (&str, bool)> {
         let below = format!("{folder}/");
         let start = self.sources.range(below.clone()..);
@@ -93,7 +96,7 @@ impl Coverage {
     }
 }
 
-/// Whether a file's name, or that of a folder that it is in, says that tests are in it.
+/// Returns whether the name of a file or of one of its folders marks tests.
 fn is_test(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);

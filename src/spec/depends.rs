@@ -1,9 +1,10 @@
-//! What `depends_on` says: which module an item means, and circles.
+//! The dependencies in `depends_on`: the module that an item refers to, and cycles.
 
 use super::Spec;
 use std::collections::BTreeSet;
 
-/// The spec that an item of `depends_on` means: by its module's name, or by the path of its file or folder.
+/// Finds the spec that an item of `depends_on` refers to: by the name of its module, or by the path
+/// of its file or folder.
 pub(super) fn meant<'s>(specs: impl IntoIterator<Item = &'s Spec>, item: &str) -> Option<usize> {
     let is = |spec: &Spec| {
         let folder = spec.path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -12,7 +13,8 @@ pub(super) fn meant<'s>(specs: impl IntoIterator<Item = &'s Spec>, item: &str) -
     specs.into_iter().position(is)
 }
 
-/// Circles, none of which shares a module with another; each begins with its first module. `edges` has for each what it depends on.
+/// Finds cycles that share no module; each begins with its first module. `edges` lists the
+/// dependencies of each module.
 pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut open: BTreeSet<usize> = (0..edges.len()).collect();
     let mut circles = Vec::new();
@@ -22,7 +24,7 @@ pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
             open.remove(&end);
         }
         let Some(start) = open.first().copied() else { return circles };
-        let mut way = vec![start]; // from what is left, every way ends in a circle
+        let mut way = vec![start]; // in the remaining modules, every path ends in a cycle
         while let Some(next) = way.last().and_then(|at| leads_on(*at, &open)) {
             if let Some(at) = way.iter().position(|been| *been == next) {
                 way.drain(..at);

@@ -1,29 +1,29 @@
-//! A spec file, read: `specs/<module>/<module>.spec.md` in spec-sync's layout.
+//! The parser of spec files: `specs/<module>/<module>.spec.md` in spec-sync's layout.
 
 use super::{Spec, SpecFault};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 
-/// Reads a spec; `path` names it in messages.
+/// Parses a spec. Messages name it by `path`.
 ///
 /// # Errors
-/// [`SpecFault::Invalid`] with everything that is wrong.
+/// [`SpecFault::Invalid`] with all problems.
 pub fn parse(text: &str, path: &str) -> Result<Spec, SpecFault> {
     read(text, path).map(|reading| reading.spec).map_err(|problems| SpecFault::Invalid { file: path.into(), problems })
 }
 
-/// A spec, and where in its file what it says stands.
+/// A spec with the places of its values in the file.
 #[derive(Debug)]
 pub(super) struct Reading<'t> {
     pub(super) spec: Spec,
     pub(super) module: Place,
-    /// Of each item of `files` and of `depends_on`.
+    /// The place of each item of `files`.
     pub(super) files: Vec<Place>,
     pub(super) depends_on: Vec<Place>,
-    /// What is below the front matter, and the line on which that begins.
+    /// The text below the front matter, and the number of its first line.
     pub(super) body: (&'t str, usize),
 }
 
-/// Reads a spec with its places, or says everything that is wrong with it.
+/// Parses a spec with its places, or returns all its problems.
 pub(super) fn read<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     front(text, path).map_err(|problems| problems.seen_in(text))
 }
@@ -32,7 +32,7 @@ fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     let Document { front, body, body_line } = document(text)?;
     let mut problems = Problems::default();
     let Some(front) = front else {
-        let none = Problem::at(Place { line: 1, column: 1 }, "a spec begins with front matter");
+        let none = Problem::at(Place { line: 1, column: 1 }, "the spec has no front matter");
         return Err(none.hint("write `---`, `module: name`, `version: 1`, `files: [src/name.rs]`, `---`").into());
     };
     let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(problems) };
@@ -57,7 +57,7 @@ fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     };
     let module = table.take("module").map_or(table.place, |node| node.place);
     let (files, depends_on) = (places(table.take("files")), places(table.take("depends_on")));
-    table.take("db_tables"); // spec-sync's; it says nothing to a task
+    table.take("db_tables"); // a key of spec-sync without meaning here
     table.finish(&mut problems);
     if problems.is_empty() {
         Ok(Reading { spec, module, files, depends_on, body: (body, body_line) })
@@ -66,7 +66,7 @@ fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     }
 }
 
-/// `1`, `1.0` and `1.0.2` are all written without quotes.
+/// Accepts `1`, `1.0` and `1.0.2`, all written without quotes.
 fn version(node: &Node, problems: &mut Problems) -> Option<String> {
     match &node.value {
         Value::Int(number) => Some(number.to_string()),

@@ -1,39 +1,41 @@
-//! The test that holds a law: which one a law names, in whatever language, and whether a source file has it.
+//! The tests that laws name, in any language, and a search for them in source files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-/// What a file that tests can stand in ends with.
+/// The endings of files that may contain tests.
 const SOURCES: &str = " bash bats c cc clj cljs cpp cs cxx dart elm ex exs erl fs fsx go groovy h hpp hs java jl js jsx kt kts lua m \
     mjs cjs ml mm nim php pl py r rb rs scala sh sql svelte swift t ts tsx mts cts vue zig ";
 
-/// A test as a law names it: the name after the last `::`, ` > ` or `#`, and the nearest thing that it stands in.
+/// A test as a law names it: the name after the last `::`, ` > ` or `#`, and the nearest enclosing
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Citation {
     name: String,
     place: Option<String>,
 }
 
-/// The tests that laws name, and whether they have been seen.
+/// The tests that laws name, and whether a source file contains them.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
     seen: BTreeMap<Citation, bool>,
 }
 
-/// Whether code stands in a file of this name.
+/// Returns whether a file with this name contains code.
 pub(super) fn is_source(path: &str) -> bool {
     let ending = path.rsplit('/').next().and_then(|name| name.rsplit_once('.'));
     ending.is_some_and(|(_, ending)| SOURCES.contains(&format!(" {ending} ")))
 }
 
-/// What stands in backticks at the end of a law.
+/// Returns the text in backticks at the end of a law.
 pub(super) fn cited(law: &str) -> Option<&str> {
     let span = law.trim_end_matches(['.', ',', ';', ')', ' ']).strip_suffix('`')?;
     span.rsplit_once('`').map(|(_, name)| name)
 }
 
 impl Citation {
-    /// `None` where this is no name of a test: nothing that it stands in, and a single plain word (`None`, `src/a.rs`).
+    /// Parses the name of a test. `None` if the text names no test: a single plain word without an
+    /// enclosing name, such as `None` or `src/a.rs`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts: Vec<&str> =
             text.split("::").flat_map(|part| part.split(" > ")).flat_map(|part| part.split('#')).collect();
@@ -55,13 +57,14 @@ impl fmt::Display for Citation {
 }
 
 impl Tests {
-    /// A law names this one.
+    /// Adds a test that a law names.
     pub(super) fn want(&mut self, citation: Citation) {
         self.seen.entry(citation).or_default();
     }
 
-    /// Looks for them in a source file. A test stands there when its name does, whole and not in a line of comment, and what it
-    /// stands in is a word of the file, or in its path.
+    /// Looks for the tests in a source file. The file contains a test if it has the whole name
+    /// outside of comment lines. The enclosing name must also be a word of the file or a part of
+    /// its path.
     pub(super) fn see(&mut self, path: &str, text: &str) {
         let code = || text.lines().map(str::trim_start).filter(|line| !is_comment(line));
         let words: HashSet<&str> = code().flat_map(|line| line.split(|c| !is_word(c))).collect();
@@ -73,7 +76,7 @@ impl Tests {
         }
     }
 
-    /// Whether a source file had it.
+    /// Returns whether a source file contains the test.
     pub(super) fn has(&self, citation: &Citation) -> bool {
         self.seen.get(citation).is_some_and(|seen| *seen)
     }

@@ -1,5 +1,5 @@
-//! Specs: what a module of the project promises, for people and for the model. Knows no files; [`parse`] makes one from text, and
-//! a [`Check`] is shown the project's files.
+//! Specs: the promises of a project's modules, for people and for the model. This module reads no
+//! files: [`parse`] reads a spec from text, and a [`Check`] receives the project's files.
 
 mod body;
 mod check;
@@ -16,49 +16,49 @@ use crate::yaml::{Problems, nearest};
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 
-/// A module's spec.
+/// The spec of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The module's name.
     pub module: String,
-    /// The spec's version, as it is written.
+    /// The spec's version, as written.
     pub version: String,
-    /// `draft`, `active` and so on, as it is written; empty where it is not said.
+    /// The status as written, such as `draft` or `active`; empty if missing.
     pub status: String,
     /// The module's source files, as paths or globs.
     pub files: Vec<String>,
     /// Specs of other modules, by name or path.
     pub depends_on: Vec<String>,
-    /// Where the spec is, in the workspace.
+    /// The path of the spec in the workspace.
     pub path: String,
     /// The Markdown below the front matter.
     pub body: String,
-    /// The first paragraph of the section Purpose, on one line; empty where there is none.
+    /// The first paragraph of the section Purpose, on one line; empty if missing.
     pub purpose: String,
 }
 
-/// Why there is no such spec.
+/// The reason why a spec is missing or invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecFault {
-    /// A spec file is wrong: every problem, one a line, with file and place.
+    /// A spec file is invalid. The message has one line per problem, with file and place.
     #[error("{}", .problems.within(.file))]
     Invalid {
-        /// The file, as it was named.
+        /// The file, as the caller named it.
         file: String,
-        /// What is wrong with it.
+        /// The problems in the file.
         problems: Problems,
     },
-    /// A task asks for a module that has no spec.
+    /// A task asks for a module without a spec.
     #[error("no spec for the module `{module}` ({hint})")]
     Unknown {
-        /// The module, as it was asked for.
+        /// The module, as the task names it.
         module: String,
-        /// What there is instead.
+        /// The modules that have a spec, or a similar name.
         hint: String,
     },
 }
 
-/// The module names and purposes, one module a line.
+/// Lists the names and purposes of modules, one module per line.
 pub fn index(specs: &[Spec]) -> String {
     let line = |spec: &Spec| match spec.purpose.as_str() {
         "" => format!("- {} ({})\n", spec.module, spec.path),
@@ -67,11 +67,11 @@ pub fn index(specs: &[Spec]) -> String {
     specs.iter().map(line).collect()
 }
 
-/// The specs whose full text a task gets. `mentioned` are the paths and globs that its text (see [`paths_in`]), `files` and
-/// `context` name; they decide where the choice is `auto`.
+/// Selects the specs that a task receives in full. For the choice `auto`, `mentioned` decides: the
+/// paths and globs in the text of the task (see [`paths_in`]), its `files` and its `context`.
 ///
 /// # Errors
-/// [`SpecFault::Unknown`] where the choice names a module without a spec.
+/// [`SpecFault::Unknown`] if the choice names a module without a spec.
 pub fn select<'a>(specs: &'a [Spec], choice: &SpecChoice, mentioned: &[String]) -> Result<Vec<&'a Spec>, SpecFault> {
     match choice {
         SpecChoice::None => Ok(Vec::new()),
@@ -90,13 +90,13 @@ fn find<'a>(specs: &'a [Spec], name: &str) -> Result<&'a Spec, SpecFault> {
         let hint = match nearest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.is_empty() => "the project has no specs".into(),
-            None => format!("there are: {}", names.join(", ")),
+            None => format!("known: {}", names.join(", ")),
         };
         SpecFault::Unknown { module: name.into(), hint }
     })
 }
 
-/// Whether a path or glob that a task names and one that a spec names can mean the same file.
+/// Returns whether a path or glob in a task and one in a spec can mean the same file.
 fn touches(mention: &str, file: &str) -> bool {
     let below = |folder: &str, path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let bare = !mention.contains('/') && file.rsplit('/').next() == Some(mention);
@@ -111,7 +111,8 @@ fn matches(glob: &str, path: &str) -> bool {
     GlobBuilder::new(glob).literal_separator(true).build().is_ok_and(|glob| glob.compile_matcher().is_match(path))
 }
 
-/// The words of a text that look like paths of the workspace, in order, each once: with a `/` in them, or a file's ending.
+/// Returns the words of a text that look like paths in the workspace, in order and without
+/// duplicates. Such words contain a `/` or end like a file name.
 pub fn paths_in(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let split = |c: char| c.is_whitespace() || "`'\"()[]{}<>,;|=".contains(c);

@@ -1,4 +1,4 @@
-//! What a spec file means, and which specs a task gets.
+//! Tests of parsing specs and of selecting them for tasks.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn everything_wrong_with_a_spec_is_said_with_its_place() {
          a.spec.md:3:10: expected `version` to be a number or a text, found a list (write `version: 1`)\n\
          a.spec.md:4:8: expected `files` to be a list of texts like `[a, b]`, found the text `src/a.rs` (write `[\"src/a.rs\"]`)"
     );
-    assert!(message("# No front matter").starts_with("a.spec.md:1:1: a spec begins with front matter"));
+    assert!(message("# No front matter").starts_with("a.spec.md:1:1: the spec has no front matter"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_task_can_name_its_specs() {
     assert_eq!(modules(&SpecChoice::None, &["src/dates.rs"]), Ok(Vec::new()));
     assert_eq!(modules(&named(&["text", "dates"]), &[]).unwrap().join(" "), "text dates");
     assert_eq!(modules(&named(&["date"]), &[]), Err("no spec for the module `date` (did you mean `dates`?)".into()));
-    let all = "no spec for the module `zebra` (there are: dates, text, cli)";
+    let all = "no spec for the module `zebra` (known: dates, text, cli)";
     assert_eq!(modules(&named(&["zebra"]), &[]), Err(all.into()));
 }
 

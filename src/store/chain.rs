@@ -1,19 +1,20 @@
-//! The chain that ties the records of a journal together: each carries a digest over the one before it, its number, time, kind and
-//! data, and the first one over the head of the run. What was changed, lost or swapped does not fit.
+//! The hash chain of a journal's records. The link of a record is a digest over the previous link
+//! and the record's number, time, kind and data. The link before the first record is a digest of
+//! the run's head and task. A changed, lost or swapped record breaks the chain.
 
 use super::{RunHead, TaskCopy};
 use ring::digest::{Context, Digest, SHA256, digest};
 
-/// One link.
+/// A link of the chain.
 pub(super) type Link = [u8; 32];
 
-/// The link before the first record.
+/// Returns the link before the first record.
 pub(super) fn first(head: &RunHead, task: &TaskCopy) -> Link {
     let text = serde_json::to_vec(&(head, task)).unwrap_or_default();
     plain(digest(&SHA256, &text))
 }
 
-/// The link of a record with data of this digest.
+/// Returns the link of a record whose data has this digest.
 pub(super) fn next(before: &Link, seq: u64, at_ms: u64, kind: &str, data: &Link) -> Link {
     let mut context = Context::new(&SHA256);
     for part in [before.as_slice(), &seq.to_be_bytes(), &at_ms.to_be_bytes(), data, kind.as_bytes()] {
@@ -22,17 +23,17 @@ pub(super) fn next(before: &Link, seq: u64, at_ms: u64, kind: &str, data: &Link)
     plain(context.finish())
 }
 
-/// The digest of data.
+/// Returns the digest of data.
 pub(super) fn of(data: &str) -> Link {
     plain(digest(&SHA256, data.as_bytes()))
 }
 
-/// As the name of a file.
+/// Formats a link or a digest in hexadecimal.
 pub(super) fn hex(link: &Link) -> String {
     link.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The link that is written so.
+/// Parses a link from lower-case hexadecimal.
 pub(super) fn from_hex(text: &str) -> Option<Link> {
     let mut link = Link::default();
     let pairs: Vec<&[u8]> = text.as_bytes().chunks(2).collect();

@@ -1,11 +1,12 @@
-//! Databases that are cut short, overwritten, of another time or of something else: what is read is what was written, or refused.
+//! Tests of truncated, overwritten, older and foreign databases: reads return what was written, or
+//! fail.
 
 use super::tests::{begin, records, reopen, store};
 use super::*;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-/// Copies of a project's database and its write-ahead log, as they are at this moment, for a store of their own.
+/// A copy of a project's database and its write-ahead log, for a separate store.
 struct Picture {
     db: Vec<u8>,
     log: Vec<u8>,
@@ -17,7 +18,7 @@ impl Picture {
         Self { db: fs::read(store.path()).unwrap(), log }
     }
 
-    /// The records of the run `r` as they are read from this.
+    /// Reads the records of the run `r` from this copy.
     fn records(&self, home: &Path) -> Result<Vec<Record>, StoreError> {
         let project = project_dir(home, Path::new("/a/app"));
         make_private(&project).unwrap();
@@ -25,7 +26,7 @@ impl Picture {
         fs::write(project.join("fledge.db"), &self.db).unwrap();
         fs::write(project.join("fledge.db-wal"), &self.log).unwrap();
         let store = Store::open(home, Path::new("/a/app"))?;
-        store.db.execute_batch("PRAGMA synchronous = OFF").unwrap(); // what is in memory is enough here
+        store.db.execute_batch("PRAGMA synchronous = OFF").unwrap(); // nothing here has to survive a crash
         records(&store, "r")
     }
 }
@@ -43,7 +44,8 @@ fn a_log_that_is_cut_anywhere_in_its_last_commit_gives_all_commits_before() {
     let all = records(&store, "r").unwrap();
     let elsewhere = crate::test_support::temp_dir();
     assert!(begun < log.len());
-    // Every byte near the head of a frame and at the end, and many in between: these are all alike, and each costs a recovery.
+    // Cuts at every byte near the head of a frame and at the end, and at many in between. Those in
+    // between are all alike, and each costs a recovery.
     let is_near_a_head = |cut: usize| (cut - 32) % 4120 < 32 || cut + 8 > log.len();
     for cut in (begun..=log.len()).filter(|cut| is_near_a_head(*cut) || cut % 127 == 0) {
         let cut_log = Picture { db: db.clone(), log: log[..cut].to_vec() };
@@ -112,9 +114,9 @@ fn a_newer_schema_and_what_is_not_ours_are_refused() {
     let open = || Store::open(home.path(), Path::new("/a/app")).unwrap_err().to_string();
     let name = path.display();
     let newer =
-        format!("{name} has version 99 of the schema, and this fledge knows versions up to 8: use the newer fledge, ");
+        format!("{name} has schema version 99, but this fledge supports versions up to 8: use the newer fledge, ");
     assert!(open().starts_with(&newer), "{}", open());
-    let foreign = format!("{name} is not a database of fledge: move it away, or use another FLEDGE_STATE_DIR");
+    let foreign = format!("{name} is not a fledge database: move it away, or use another FLEDGE_STATE_DIR");
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch("PRAGMA application_id = 7").unwrap();
     drop(db);

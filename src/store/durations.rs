@@ -1,5 +1,6 @@
-//! How long the steps of a project's lanes took, so that the longest can be started first. It helps and proves nothing: who asks waits
-//! for nobody, and what cannot be read is not known.
+//! Past durations of a project's lane steps, by which the longest steps can start first. They are
+//! only a hint: access does not wait long for other processes, and unreadable durations count as
+//! unknown.
 
 use super::{StoreError, files, schema, sha256};
 use crate::fail_point::reach;
@@ -10,31 +11,32 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// How many steps are remembered. Those that were not seen for longest are forgotten.
+/// The most steps that are remembered. The steps not seen for the longest time are forgotten.
 const MOST: i64 = 2000;
-/// Pages of the write-ahead log that is read whole by who opens the database alone.
+/// Limits the pages of the write-ahead log, since a process that opens the database alone reads the
+/// whole log.
 const SHORT_LOG: &str = "PRAGMA wal_autocheckpoint = 256";
-/// The file that was there before the table, and the largest that is read, in bytes.
+/// The file that older versions used instead of the table, and its largest readable size in bytes.
 const OLD_FILE: (&str, usize) = ("durations.json", 1024 * 1024);
-/// Three tenths of the new, seven of what was known.
+/// Averages three tenths of the new duration and seven tenths of the known one.
 const ADD: &str = "INSERT INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT DO UPDATE SET ms = (ms * 7 + excluded.ms * 3) / 10, run = excluded.run";
 const TAKE_OVER: &str = "INSERT OR IGNORE INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5)";
 const FORGET: &str = "DELETE FROM durations WHERE (lane, step, command) IN (SELECT lane, step, command FROM durations \
     ORDER BY run, lane, step, command LIMIT max(0, (SELECT count(*) FROM durations) - ?1))";
 
-/// How long the steps of one lane are thought to take.
+/// The expected durations of the steps of one lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// By the name of the step and the digest of its command, in milliseconds.
+    /// Durations in milliseconds, by the name of the step and the digest of its command.
     steps: BTreeMap<(String, String), u32>,
 }
 
 impl Durations {
-    /// What is known in the folder of a project of the steps of a lane. Nothing is made or brought up to date for it.
+    /// Reads the known durations of a lane from a project's folder. Creates and migrates nothing.
     ///
     /// # Errors
-    /// When the database is busy, damaged, not ours, or that of a newer fledge.
+    /// When the database is busy, damaged, or belongs to another program or a newer fledge.
     pub fn read(project: &Path, lane: &str) -> Result<Self, StoreError> {
         if let Some(old) = Old::read(project) {
             let ours = old.steps.iter().filter_map(|(key, known)| Some((parts(key)?, known.ms)));
@@ -52,17 +54,19 @@ impl Durations {
         Ok(Self { steps: read().map_err(|error| StoreError::database("read", &path, error))? })
     }
 
-    /// How long a step is thought to take; zero when it is not known. It is another step when its command is another one.
+    /// Returns the expected duration of a step; zero if it is unknown. A step with another command
+    /// is another step.
     pub fn of(&self, step: &str, command: &str) -> Duration {
         let ms = self.steps.get(&(step.to_owned(), digest(command))).copied();
         Duration::from_millis(ms.unwrap_or_default().into())
     }
 
-    /// Adds in the folder of a project how long steps have taken, each with its lane, name and command. Not synced: after a crash of the
-    /// machine the last ones may be forgotten.
+    /// Records in a project's folder how long steps took, each with its lane, name and command.
+    /// This is not synced: a crash of the machine may lose the last durations.
     ///
     /// # Errors
-    /// When it cannot be written, or somebody else is writing; what was known before is then still known.
+    /// When the database cannot be written, or another process writes to it. The known durations
+    /// then remain.
     pub fn add<'a>(
         project: &Path,
         took: impl IntoIterator<Item = (&'a str, &'a str, &'a str, Duration)>,
@@ -102,14 +106,14 @@ fn add(db: &Connection, old: Option<Old>, took: &[(&str, &str, &str, Duration)])
     transaction.commit()
 }
 
-/// What a command is known by.
+/// Returns the digest that identifies a command.
 fn digest(command: &str) -> String {
     let mut digest = sha256(command.as_bytes());
     digest.truncate(12);
     digest
 }
 
-/// What was known before there was a table.
+/// The content of the old file.
 #[derive(Deserialize)]
 struct Old {
     steps: BTreeMap<String, OldStep>,
@@ -122,14 +126,14 @@ struct OldStep {
 }
 
 impl Old {
-    /// `None` when it is missing or broken.
+    /// Reads the old file; `None` if it is missing or invalid.
     fn read(project: &Path) -> Option<Self> {
         let text = super::read_text(&project.join(OLD_FILE.0), OLD_FILE.1).ok()??;
         serde_json::from_str(&text).ok()
     }
 }
 
-/// The lane, the step, and the digest of the command, of `lane/step digest`.
+/// Splits `lane/step digest` into the lane, the step, and the digest of the command.
 fn parts(key: &str) -> Option<(&str, &str, &str)> {
     let (step, command) = key.rsplit_once(' ')?;
     step.split_once('/').map(|(lane, step)| (lane, step, command))
@@ -217,7 +221,7 @@ mod tests {
         assert_eq!(i64::try_from(known.steps.len()).unwrap(), MOST);
     }
 
-    /// Reads again while another thread opens the database.
+    /// Reads, and tries again while another thread opens the database.
     fn read_between_writes(project: &Path) -> Durations {
         loop {
             match Durations::read(project, "verify") {

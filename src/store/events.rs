@@ -1,4 +1,5 @@
-//! Reading journals: record by record, each held against the chain. Also while the run is under way: nothing is locked meanwhile.
+//! Reading of journals, record by record, each checked against the chain. It takes no lock, so it
+//! also works while the run is under way.
 
 use super::chain::{self, Link};
 use super::{Store, StoreError};
@@ -6,28 +7,28 @@ use crate::id::RunId;
 use rusqlite::{OptionalExtension, Row};
 use std::fs;
 
-/// Records that are read at once.
+/// The number of records that are read at once.
 const PAGE: u32 = 64;
 
-/// One record of a journal.
+/// A record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its number, from 1.
+    /// The record's number, from 1.
     pub seq: u64,
     /// Milliseconds since the start of the run.
     pub at_ms: u64,
-    /// What kind of event it is.
+    /// The kind of the event.
     pub kind: String,
     /// The event, as JSON.
     pub data: String,
 }
 
 impl Store {
-    /// The records of a run that come after number `after`, in order. Ends at the last one that is there; what comes later is asked
-    /// for anew.
+    /// Returns the records of a run after number `after`, in order. The iterator ends at the last
+    /// existing record; later ones need another call.
     ///
     /// # Errors
-    /// When there is no such run or record, or the database cannot be read.
+    /// When the run or the record `after` does not exist, or the database cannot be read.
     pub fn events(&self, run: &RunId, after: u64) -> Result<Events<'_>, StoreError> {
         let (head, task) = (self.head_of(run)?, self.task(run)?);
         let sql = "SELECT no, safe_seq, safe_hash FROM runs WHERE id = ?1";
@@ -39,7 +40,7 @@ impl Store {
             0 => Some(chain::first(&head, &task)),
             _ => link().optional().map_err(self.fault("read"))?,
         };
-        let none = || StoreError::Damaged { run: run.clone(), seq: after, what: "it is not there".into() };
+        let none = || StoreError::Damaged { run: run.clone(), seq: after, what: "the record is missing".into() };
         let before = before.ok_or_else(none)?;
         Ok(Events {
             store: self,
@@ -54,7 +55,7 @@ impl Store {
     }
 }
 
-/// The records of a run, in order. After an error there is nothing more.
+/// An iterator over the records of a run, in order. It ends after an error.
 #[derive(Debug)]
 pub struct Events<'a> {
     store: &'a Store,
@@ -62,14 +63,14 @@ pub struct Events<'a> {
     no: i64,
     seq: u64,
     link: Link,
-    /// The last record that was safe when this was made.
+    /// The last record that was safe when the iterator was created.
     safe: (u64, Link),
-    /// What was read and not given out yet, the last record first.
+    /// Records that were read and not returned yet, the last record first.
     page: Vec<Raw>,
     is_over: bool,
 }
 
-/// A record as it is in the database.
+/// A row of the table of records.
 #[derive(Debug)]
 struct Raw {
     seq: u64,
@@ -94,8 +95,9 @@ impl Iterator for Events<'_> {
 }
 
 impl Events<'_> {
-    /// The link of the record that was given out last, in hexadecimal; before the first one, that of the run's head and task. The
-    /// digest over the link before, number and time (8 bytes each, big-endian), the SHA-256 digest of the data, and the kind.
+    /// Returns the link of the last returned record, in hexadecimal; before the first record, that
+    /// of the run's head and task. A link is the SHA-256 digest of the previous link, number and
+    /// time (8 bytes each, big-endian), the SHA-256 digest of the data, and the kind.
     pub fn hash(&self) -> String {
         chain::hex(&self.link)
     }
@@ -106,19 +108,19 @@ impl Events<'_> {
         }
         let Some(raw) = self.page.pop() else {
             let is_whole = self.seq >= self.safe.0;
-            return if is_whole { Ok(None) } else { Err(self.damage("it is gone")) };
+            return if is_whole { Ok(None) } else { Err(self.damage("the record is missing")) };
         };
         if raw.seq != self.seq + 1 {
-            return Err(self.damage("it is gone"));
+            return Err(self.damage("the record is missing"));
         }
         let data = match (raw.data, raw.blob) {
             (Some(data), _) => data,
             (None, Some(blob)) => self.blob(&blob)?,
-            (None, None) => return Err(self.damage("it has no data")),
+            (None, None) => return Err(self.damage("the record has no data")),
         };
         let link = chain::next(&self.link, raw.seq, raw.at_ms, &raw.kind, &chain::of(&data));
         if link != raw.link || (raw.seq == self.safe.0 && link != self.safe.1) {
-            return Err(self.damage("it is not what was written"));
+            return Err(self.damage("the record was changed"));
         }
         (self.seq, self.link) = (raw.seq, link);
         Ok(Some(Record { seq: raw.seq, at_ms: raw.at_ms, kind: raw.kind, data }))
@@ -141,38 +143,40 @@ impl Events<'_> {
     fn blob(&self, digest: &Link) -> Result<String, StoreError> {
         let path = self.store.folder(&self.run).blobs().join(chain::hex(digest));
         fs::read_to_string(&path)
-            .map_err(|source| self.damage(&format!("its data in {} cannot be read: {source}", path.display())))
+            .map_err(|source| self.damage(&format!("cannot read its data in {}: {source}", path.display())))
     }
 
-    /// Of the record that should come next.
+    /// Returns an error about the next record.
     fn damage(&self, what: &str) -> StoreError {
         StoreError::Damaged { run: self.run.clone(), seq: self.seq + 1, what: what.into() }
     }
 
-    /// The last record that was given out, and its link.
+    /// Returns the number and the link of the last returned record.
     pub(super) fn end(&self) -> (u64, Link) {
         (self.seq, self.link)
     }
 }
 
-/// The number of a run in the database.
+/// Returns the number of a run in the database.
 pub(super) fn number_of(store: &Store, run: &RunId) -> Result<i64, StoreError> {
     let no = store.db.query_row("SELECT no FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0)).optional();
     no.map_err(store.fault("read"))?.ok_or_else(|| StoreError::Unknown { name: run.to_string() })
 }
 
-/// Where a record is in its table: the number of its run in the upper half, its own in the lower one, so that those of a run are side by
-/// side in their order. Numbers that are too large have the last place, where only one row can be.
+/// Returns the key of a record in its table: the number of its run in the upper half, its own
+/// number in the lower half. So the records of a run are adjacent and in order. Numbers that are
+/// too large get the last key, which only one row can have.
 pub(super) fn place(no: i64, seq: u64) -> i64 {
     (no.min(i64::from(i32::MAX)) << 32) | i64::from(u32::try_from(seq).unwrap_or(u32::MAX))
 }
 
-/// SQLite has signed numbers alone; ours are far below their limit.
+/// Converts a number for SQLite, which has only signed numbers. Real values are far below the
+/// limit.
 pub(super) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number that is never negative unless it is damaged.
+/// Reads a number that is negative only if the database is damaged.
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))

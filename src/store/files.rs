@@ -1,4 +1,4 @@
-//! Single files and folders: made for their owner alone, written whole or not at all, read within bounds.
+//! Operations on single files and folders: private creation, atomic writes, bounded reads.
 
 use super::StoreError;
 use crate::fail_point::reach;
@@ -9,19 +9,20 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How the name of a temporary file begins and ends.
+/// The beginning and the end of a temporary file's name.
 const TEMPORARY: (&str, &str) = (".fledge-", ".tmp");
 
-/// Makes a folder and its parents, for its owner alone.
+/// Creates a folder and its parents, accessible to its owner alone.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When a folder cannot be created.
 pub fn make_private(folder: &Path) -> Result<(), StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| StoreError::new("make the folder", folder, source))
 }
 
-/// The same, and the names of those that were made are safe from a crash of the machine.
+/// Creates a folder like [`make_private`], and makes the names of new folders safe from a crash of
+/// the machine.
 pub(super) fn make_safely(folder: &Path) -> Result<(), StoreError> {
     let new: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     make_private(folder)?;
@@ -35,30 +36,33 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     synced.map_err(|source| StoreError::new("sync the folder", folder, source))
 }
 
-/// The SHA-256 digest of some bytes, in lower-case hexadecimal.
+/// Returns the SHA-256 digest of some bytes, in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a folder that may not exist yet is, or would be, in another one, which must be a canonical path.
+/// Returns true if a folder, which may not exist yet, is `outer` or would be inside it. `outer`
+/// must be a canonical path.
 pub fn is_inside(folder: &Path, outer: &Path) -> bool {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).is_some_and(|real| real.starts_with(outer))
 }
 
-/// Writes a file whole or not at all, for its owner alone: a temporary file beside it, synced, then renamed over it. Through a link
-/// to where it leads; what is there and is no regular file, a pipe for example, is written to as it is.
+/// Writes a file whole or not at all, for its owner alone. The bytes go to a temporary file beside
+/// it, which is synced and then renamed over it. Links are followed. An existing target that is not
+/// a regular file, such as a pipe, is written to directly.
 ///
 /// # Errors
-/// When any of it fails; what was there before is then still there.
+/// When any step fails. The old file then remains, unless only the sync of its folder failed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     write_over(path, bytes, 0o600)
 }
 
-/// The same for everybody whom the umask lets read it: what others are to pick up.
+/// Writes a file like [`write_whole`], but readable by everyone whom the umask allows, for files
+/// that other users read.
 ///
 /// # Errors
-/// When any of it fails; what was there before is then still there.
+/// When any step fails. The old file then remains, unless only the sync of its folder failed.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     write_over(path, bytes, 0o666)
 }
@@ -75,14 +79,15 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     builder.prefix(TEMPORARY.0).suffix(TEMPORARY.1).permissions(fs::Permissions::from_mode(mode));
     let temporary = builder.tempfile_in(folder).map_err(fail)?;
     let _some_systems_know_no_locks = temporary.as_file().try_lock();
-    // As a plain file: the error of a temporary one names a path that nobody knows.
+    // Writes to the plain file, since errors of a temporary one name a path that users do not know.
     reach("file", "begun").and_then(|()| temporary.as_file().write_all(bytes)).map_err(fail)?;
     temporary.as_file().sync_all().and_then(|()| reach("file", "written")).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).and_then(|()| reach("file", "done")).map_err(fail)
 }
 
-/// Removes the temporary files beside `path` that a process has left which died while it wrote there. One that is being written is locked.
+/// Removes temporary files beside `path` that a process left when it died. A file that is being
+/// written is locked, and stays.
 pub(super) fn tidy_beside(path: &Path) {
     let path = destination(path);
     for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
@@ -96,7 +101,7 @@ pub(super) fn tidy_beside(path: &Path) {
     }
 }
 
-/// Where a path leads, also when there is nothing yet.
+/// Follows the links of a path, whose target need not exist.
 fn destination(path: &Path) -> PathBuf {
     const MOST_LINKS: usize = 40; // as the kernel does (path_resolution(7))
     let mut path = path.to_owned();
@@ -107,11 +112,11 @@ fn destination(path: &Path) -> PathBuf {
     path
 }
 
-/// Writes a new file whole or not at all, for everybody whom the umask lets read it. `Ok(false)` when there is one already,
-/// which stays as it is.
+/// Writes a new file whole or not at all, readable by everyone whom the umask allows. Returns
+/// `Ok(false)` if the file exists, and leaves it unchanged.
 ///
 /// # Errors
-/// When any of it fails; there is then no such file.
+/// When any step fails. The file then does not exist, unless only the sync of its folder failed.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let fail = |source| StoreError::new("write", path, source);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -125,22 +130,23 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     }
 }
 
-/// A text that is no UTF-8, as the source of a [`StoreError`].
+/// A text that is not UTF-8, as the source of a [`StoreError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not UTF-8: {found} in line {line}, column {column}; save it as UTF-8")]
 pub struct NotUtf8 {
-    /// The line of the first byte that is wrong, from 1.
+    /// The line of the first wrong byte, from 1.
     pub line: usize,
     /// Its column, in characters, from 1.
     pub column: usize,
-    /// What stands there.
+    /// A description of what was found there.
     pub found: String,
 }
 
-/// Reads a text file of at most `limit` bytes, and waits for nobody. `Ok(None)` when there is no such file.
+/// Reads a text file of at most `limit` bytes, and does not wait for a pipe. Returns `Ok(None)` if
+/// the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read, is larger, or is not UTF-8: then the cause is [`NotUtf8`].
+/// When the file cannot be read, is larger, or is not UTF-8; the cause of the last is [`NotUtf8`].
 pub fn read_text(path: &Path, limit: usize) -> Result<Option<String>, StoreError> {
     let fail = |source| StoreError::new("read", path, source);
     match read_file(path, limit) {
@@ -154,14 +160,14 @@ pub fn read_text(path: &Path, limit: usize) -> Result<Option<String>, StoreError
 }
 
 fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let too_large = |bytes: &str| io::Error::other(format!("{bytes} bytes, where at most {limit} are read"));
+    let too_large = |bytes: &str| io::Error::other(format!("it has {bytes} bytes, and the limit is {limit}"));
     let is_right = |meta: fs::Metadata| match kind(meta.file_type()) {
         Some(kind) => Err(io::Error::other(format!("it is {kind}, not a regular file"))),
         None if meta.len() > limit as u64 => Err(too_large(&meta.len().to_string())),
         None => Ok(()),
     };
     is_right(fs::metadata(path)?)?;
-    // By now it may be another one: a pipe would be waited for, and a device has no end.
+    // The path may lead to another file by now: a pipe would block, and a device has no end.
     let unwaiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(unwaiting).open(path)?;
     is_right(file.metadata()?)?;
@@ -170,7 +176,7 @@ fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     if bytes.len() > limit { Err(too_large(&format!("more than {limit}"))) } else { Ok(bytes) }
 }
 
-/// What something is that is no regular file.
+/// Returns a name for a file that is not regular, such as a pipe.
 fn kind(kind: fs::FileType) -> Option<&'static str> {
     match kind {
         kind if kind.is_file() => None,
@@ -191,10 +197,11 @@ fn not_utf8(bytes: &[u8], valid: usize) -> NotUtf8 {
     NotUtf8 { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, found }
 }
 
-/// Removes a folder with all that is in it, also folders that are closed to their owner, as overlayfs leaves them.
+/// Removes a folder with its content, including folders that are closed to their owner, as
+/// overlayfs leaves them.
 ///
 /// # Errors
-/// [`io::Error`] where something cannot be removed. A folder that is not there is no error.
+/// [`io::Error`] if something cannot be removed. A missing folder is not an error.
 pub fn clear(folder: &Path) -> io::Result<()> {
     let gone = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,45 +1,46 @@
-//! The choice of runs that are listed: by their ends, and by the texts of their rows.
+//! Filters for lists of runs: by state and by text.
 
 use super::runs::{RunRow, RunState};
 use crate::id::RunId;
 
-/// The texts of a row that are searched.
+/// The columns in which text is searched.
 const TEXTS: [&str; 7] = ["title", "source", "models", "id", "run_key", "reason", "branch"];
 
-/// The choice of runs that are listed.
+/// A filter for a list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// At most so many.
+    /// The most runs to return.
     pub limit: u32,
-    /// Only those that began before this one: for the next page.
+    /// Only runs that began before this one, to get the next page.
     pub before: Option<RunId>,
-    /// Only those that are so.
+    /// Only runs with this property.
     pub only: Option<Only>,
-    /// Only those with this text in their title, task, model, id, key, reason or branch, in either case of ASCII letters.
+    /// Only runs with this text in their title, task, model, id, key, reason or branch, in either
+    /// case of ASCII letters.
     pub text: Option<String>,
-    /// The time at which they are looked at, in milliseconds since 1970; 0: no run counts as lost.
+    /// The current time in milliseconds since 1970; 0 means that no run counts as lost.
     pub now_ms: i64,
 }
 
-/// Properties by which runs are chosen.
+/// A property by which runs are filtered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
-    /// They ended with another exit code than 0.
+    /// The run ended with an exit code other than 0.
     Failed,
-    /// They ended, in whatever way.
+    /// The run ended, with any outcome.
     Ended,
-    /// They ended, and the work counts.
+    /// The run ended and its work counts as verified. Skipped runs are excluded.
     Verified,
-    /// They did not end, and nobody drives them.
+    /// The run did not end, and no process drives it.
     Interrupted,
-    /// Somebody drives them.
+    /// The run is being driven.
     Running,
-    /// Another machine drives them, and was not heard for a long time.
+    /// Another machine drives the run and has been silent for a long time.
     Lost,
 }
 
 impl Only {
-    /// As far as the database can say it.
+    /// Returns the part of the condition that SQL can check.
     pub(super) fn condition(self) -> &'static str {
         match self {
             Self::Ended => "ended_at IS NOT NULL",
@@ -66,7 +67,7 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// The condition of SQL by which a row has the text of the second parameter.
+    /// Returns the SQL condition that a row contains the text in the second parameter.
     pub(super) fn has_text() -> String {
         TEXTS.map(|text| format!("{text} LIKE '%' || ?2 || '%' ESCAPE '\\'")).join(" OR ")
     }

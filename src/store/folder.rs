@@ -1,4 +1,4 @@
-//! Where things of one project and of one run are.
+//! The folders of projects and runs.
 
 use super::StoreError;
 use super::files::{make_private, make_safely, sha256};
@@ -17,53 +17,54 @@ impl RunDir {
     }
 
     pub(super) fn make(&self) -> Result<(), StoreError> {
-        make_safely(&self.path)?; // the frozen gate is in it
+        make_safely(&self.path)?; // the folder contains the frozen gate
         [&self.logs(), &self.outputs()].into_iter().try_for_each(|folder| make_private(folder))
     }
 
-    /// The folder itself.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The run whose folder it is.
+    /// Returns the run of this folder.
     pub fn run(&self) -> RunId {
         RunId::new(self.path.file_name().unwrap_or_default().to_string_lossy())
     }
 
-    /// The report.
+    /// Returns the path of the report.
     pub fn report(&self) -> PathBuf {
         self.path.join("report.json")
     }
 
-    /// The frozen gate, for whoever takes the run up again.
+    /// Returns the folder of the frozen gate, for resuming the run.
     pub fn gate(&self) -> PathBuf {
         self.path.join("gate")
     }
 
-    /// The logs of lane steps.
+    /// Returns the folder of the logs of lane steps.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    /// The full texts of tool results that were cut.
+    /// Returns the folder of the full texts of tool results that were cut.
     pub fn outputs(&self) -> PathBuf {
         self.path.join("outputs")
     }
 
-    /// The folder of the project, for [`super::Durations`].
+    /// Returns the folder of the project, for [`super::Durations`].
     pub fn project(&self) -> &Path {
         self.path.ancestors().nth(2).unwrap_or(&self.path)
     }
 
-    /// What is too large for the database, by digest.
+    /// Returns the folder of data that is too large for the database, named by digest.
     pub(super) fn blobs(&self) -> PathBuf {
         self.path.join("blobs")
     }
 }
 
-/// The folder of the project at `workspace`, which must be a canonical path: named after it, with the start of a digest of the
-/// whole path. A project that is moved is another one.
+/// Returns the folder of the project at `workspace`, which must be a canonical path. The folder's
+/// name is that of the workspace, with the start of a digest of the whole path. So a project that
+/// is moved counts as another one.
 pub fn project_dir(state: &Path, workspace: &Path) -> PathBuf {
     let name = workspace.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };

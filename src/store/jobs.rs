@@ -1,71 +1,73 @@
-//! Jobs that come again, and what became of each time that one was due: begun once at most, and never forgotten without a word.
+//! Recurring jobs and their history. Each due moment starts a job at most once, and moments without
+//! a start are recorded as missed or skipped.
 
 use super::events::unsigned;
 use super::{Store, StoreError};
 use crate::fail_point::reach;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-/// What is kept of each job, and of each monitor.
+/// The number of entries that are kept for each job and each monitor.
 pub(super) const KEPT: i64 = 1000;
-/// Milliseconds after its newest run for which the history of a removed job is kept: its file may come back.
+/// The time in milliseconds for which the history of a removed job is kept after its newest run,
+/// because the job's file may come back.
 const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const COLUMNS: &str = "no, job, due, began, ended, state, tries, count, said, run";
 
-/// A job, as it is known.
+/// A known job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRow {
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// `builtin` or `task`.
     pub kind: String,
-    /// Its schedule, as one text.
+    /// The schedule in its text form.
     pub schedule: String,
-    /// The zone of it.
+    /// The time zone of the schedule.
     pub zone: String,
-    /// Until when every moment that was due is dealt with, in milliseconds since 1970.
+    /// The time up to which every due moment is handled, in milliseconds since 1970.
     pub handled_ms: i64,
 }
 
-/// A time that a job was due, or was asked for.
+/// A run of a job: for a due moment, or on request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRun {
-    /// Its number.
+    /// The run's number.
     pub no: i64,
-    /// The job.
+    /// The job's name.
     pub job: String,
-    /// When it was due, in milliseconds since 1970; `None` where somebody asked for it.
+    /// The due moment, in milliseconds since 1970; `None` for a run on request.
     pub due_ms: Option<i64>,
-    /// When it began, or was found to be missed.
+    /// The time at which the run began or was found to be missed.
     pub began_ms: i64,
-    /// When it ended.
+    /// The end of the run.
     pub ended_ms: Option<i64>,
     /// `running`, `ok`, `failed`, `missed`, `skipped` or `interrupted`.
     pub state: String,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u64,
-    /// How many this stands for, where several were missed.
+    /// The number of moments that this entry covers, if several were missed.
     pub count: u64,
-    /// What went wrong.
+    /// The error message.
     pub said: Option<String>,
-    /// The run that it has started.
+    /// The task run that the job started.
     pub run: Option<String>,
 }
 
-/// How a run of a job ended.
+/// The end of a job's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobEnd<'a> {
-    /// Milliseconds since 1970.
+    /// The time of the end, in milliseconds since 1970.
     pub ended_ms: i64,
-    /// As in [`JobRun::state`].
+    /// The final state, as in [`JobRun::state`].
     pub state: &'a str,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u32,
-    /// What went wrong.
+    /// The error message.
     pub said: Option<&'a str>,
 }
 
 impl Store {
-    /// What is known of all jobs, by their names.
+    /// Returns all known jobs, sorted by name.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -77,8 +79,9 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Knows a job from now on, with this schedule. With another one than before nothing is due that was due by the old one. Of one that was
-    /// not known nothing was expected meanwhile: neither is anything by its monitor.
+    /// Registers a job with this schedule, and returns the stored job. With a changed schedule,
+    /// moments of the old schedule are no longer due. A job that was unknown was not expected
+    /// meanwhile, so its monitor expects nothing from that time.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -95,7 +98,8 @@ impl Store {
         })
     }
 
-    /// Knows jobs of this kind no more that are not among these; what became of them is kept for 30 days, and then removed.
+    /// Removes the jobs of this kind that are not in `kept`. Their history is kept for 30 days, and
+    /// then removed.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -110,15 +114,15 @@ impl Store {
         Ok(())
     }
 
-    /// The jobs that are known no more, and of which no run is open or new.
+    /// Returns the removed jobs that have no open or new run.
     fn long_gone(&self, now_ms: i64) -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT job FROM job_runs WHERE job NOT IN (SELECT name FROM jobs) GROUP BY job \
              HAVING count(*) = count(ended) AND max(began) < ?1";
         self.db.prepare(sql)?.query_map([now_ms.saturating_sub(KEPT_MS)], |row| row.get(0))?.collect()
     }
 
-    /// Begins a job for a moment, or because somebody asks: gives the number of the run. `None` where that moment has been dealt with: it
-    /// never begins twice.
+    /// Begins a run of a job, for a due moment or on request, and returns the run's number. Returns
+    /// `None` if the moment is already handled, so no moment starts a job twice.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -134,8 +138,9 @@ impl Store {
         })
     }
 
-    /// Says of moments that they were `missed`, or `skipped`, each with how many it stands for; of those that were dealt with nothing is said
-    /// again. Until `to_ms` all is dealt with then.
+    /// Records moments as `missed` or `skipped`, each with the number of moments that it covers.
+    /// Recorded moments stay as they are. Afterwards, everything up to `to_ms` is handled. Returns
+    /// the number of new entries.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -160,7 +165,8 @@ impl Store {
         })
     }
 
-    /// Says how far a run of a job is: the run of a task that it has started, how often it was tried and what went wrong then.
+    /// Records the progress of a job's run: the task run that it started, the number of tries, and
+    /// the last error.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -169,7 +175,7 @@ impl Store {
         self.alter("job", |db| db.execute(sql, params![no, tries, said, run]).map(drop))
     }
 
-    /// Ends a run of a job, once.
+    /// Ends a job's run. A run that has ended stays unchanged.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -179,7 +185,7 @@ impl Store {
         self.alter("job", |db| db.execute(sql, params![no, ended_ms, state, tries, said]).map(drop))
     }
 
-    /// The runs of a job that have not ended, the oldest first.
+    /// Returns the runs of a job that have not ended, oldest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -191,7 +197,7 @@ impl Store {
         )
     }
 
-    /// What became of a job, the newest first.
+    /// Returns the history of a job, newest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -206,7 +212,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Changes what is kept of jobs and monitors, whole or not at all.
+    /// Changes jobs and monitors in one transaction.
     pub(super) fn alter<T>(
         &self,
         what: &str,
@@ -224,7 +230,8 @@ impl Store {
     }
 }
 
-/// Until then all is dealt with. Not the latest of all such moments: a clock that was ahead is believed no more.
+/// Sets the time up to which moments are handled. The time may go back: after a clock was ahead,
+/// its time no longer counts.
 fn handled(db: &Connection, name: &str, to_ms: Option<i64>) -> rusqlite::Result<()> {
     match to_ms {
         Some(to_ms) => db.execute("UPDATE jobs SET handled = ?2 WHERE name = ?1", params![name, to_ms]).map(drop),
@@ -263,7 +270,7 @@ fn job_run(row: &Row<'_>) -> rusqlite::Result<JobRun> {
     })
 }
 
-/// The one row that there is, if there is one.
+/// Returns the row, or `None` if there is none.
 pub(super) fn one<T>(found: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     found.optional()
 }

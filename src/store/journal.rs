@@ -1,7 +1,8 @@
-//! The journal of a run: append-only, in the order in which the machine sees the events.
+//! The journal of a run: append-only, in the order in which the run machine sees the events.
 //!
-//! The one door is [`Journal::append`]. A record that it took survives the death of this process; what [`Journal::sync`] made safe
-//! survives that of the machine. After a failed write or sync nothing is ever written again.
+//! [`Journal::append`] is the only way to add a record. An appended record survives the death of
+//! this process; after [`Journal::sync`], it survives a crash of the machine. After a failed write
+//! or sync, nothing more is written.
 
 use super::chain::{self, Link};
 use super::events::{number, number_of, place as place_of};
@@ -13,17 +14,18 @@ use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::Connection;
 
-/// Data of more bytes is kept in a file of its own.
+/// Data with more bytes than this is kept in a separate file.
 pub(super) const LARGEST_IN_ROW: usize = 64 * 1024;
-/// Pages in the write-ahead log from which on a sync moves them into the database: 4 MB.
+/// The number of pages in the write-ahead log from which a sync moves them into the database: 4 MB.
 const FULL_LOG: i64 = 1000;
 
-/// What follows a sync: commits are fast again, and no page is held in memory. Before a model is asked there is a sync, and of hundreds of
-/// runs in a process nearly all wait for a model.
+/// Settings after a sync: commits are fast again, and no page is kept in memory. A sync precedes
+/// each request to a model, and of hundreds of runs in a process nearly all wait for a model.
 const AFTER_SYNC: &str = "PRAGMA synchronous = NORMAL; PRAGMA shrink_memory";
 
-/// How many pages of the database a journal keeps between two syncs. SQLite takes the memory for them at once, and of hundreds of runs
-/// each holds its own while its model thinks; to add to the end of two trees wants no more.
+/// Limits the pages that a journal keeps between two syncs. SQLite allocates their memory at once,
+/// and each of hundreds of runs keeps its pages while its model thinks. Appending to the end of two
+/// trees needs no more.
 const FEW_PAGES: &str = "PRAGMA cache_size = 8; PRAGMA shrink_memory";
 
 /// An open journal: the right to write to a run, which one process has at a time.
@@ -33,22 +35,23 @@ pub struct Journal {
     run: RunId,
     /// The run's number in the database.
     no: i64,
-    /// The last record.
+    /// The number of the last record.
     seq: u64,
     link: Link,
-    /// What the records take in the database.
+    /// The bytes that the records take in the database.
     bytes: u64,
-    /// The last record that is safe from a crash of the machine; `None` while not even the run's row is.
+    /// The last record that is safe from a crash of the machine; `None` while even the run's row is
+    /// not.
     safe: Option<u64>,
     is_broken: bool,
     _lock: Lock,
 }
 
 impl Journal {
-    /// Begins the journal of a new run, and its folder.
+    /// Creates the journal and the folder of a new run.
     ///
     /// # Errors
-    /// When there is a run of this name or key already, or it cannot be written.
+    /// When a run with this id or key exists, or the journal cannot be written.
     pub fn create(store: &Store, head: &RunHead, task: &TaskCopy) -> Result<Self, StoreError> {
         let folder = store.folder(&head.id);
         let is_new = !folder.path().exists();
@@ -61,18 +64,19 @@ impl Journal {
         let link = chain::first(head, task);
         let begun = store.begin(head, task, &link);
         if begun.is_err() && is_new {
-            let _left_behind = std::fs::remove_dir_all(folder.path()); // an empty folder harms nobody
+            let _left_behind = std::fs::remove_dir_all(folder.path()); // an empty folder does no harm
         }
         let no = begun?;
         place("done")?;
         Ok(Self { store, run: head.id.clone(), no, seq: 0, link, bytes: 0, safe: None, is_broken: false, _lock: lock })
     }
 
-    /// Takes up the journal of a run again. Each record is given out in order, and only one is held at a time. If the run had ended,
-    /// that is taken back.
+    /// Reopens the journal of a run. Passes the records to `each` in order, and keeps only one in
+    /// memory. If the run had ended, its end is taken back.
     ///
     /// # Errors
-    /// When there is no such run, it is another machine's, another process drives it, or its journal is damaged; and the first one that `each` has, which ends it.
+    /// When the run does not exist, belongs to another machine, is driven by another process, or
+    /// has a damaged journal. The first error of `each` is returned, too.
     pub fn reopen<E: From<StoreError>>(
         store: &Store,
         run: &RunId,
@@ -104,15 +108,16 @@ impl Journal {
         Ok(Self { store, run: run.clone(), no, seq, link, bytes, safe: None, is_broken: false, _lock: lock })
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub fn folder(&self) -> RunDir {
         self.store.folder(&self.run)
     }
 
-    /// Adds one record: milliseconds since the start of the run, what kind of event it is, and the event as JSON.
+    /// Adds one record: the milliseconds since the start of the run, the kind of the event, and the
+    /// event as JSON.
     ///
     /// # Errors
-    /// When it cannot be written, or an earlier record could not be.
+    /// When the record cannot be written, or an earlier write failed.
     pub fn append(&mut self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
         self.guard("journal append", |journal| {
             let (seq, digest) = (journal.seq + 1, chain::of(data));
@@ -135,7 +140,7 @@ impl Journal {
     /// Makes everything appended so far safe from a crash of the machine.
     ///
     /// # Errors
-    /// When the disk says no, or an earlier record could not be written.
+    /// When the disk reports an error, or an earlier write failed.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.guard("journal sync", |journal| {
             if journal.safe == Some(journal.seq) {
@@ -145,10 +150,10 @@ impl Journal {
         })
     }
 
-    /// Writes down how the run ended, and makes everything safe.
+    /// Writes the outcome of the run, and makes everything safe from a crash of the machine.
     ///
     /// # Errors
-    /// As those of [`Journal::sync`].
+    /// The errors of [`Journal::sync`].
     pub fn finish(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
         self.guard("journal finish", |journal| {
             let bytes = journal.bytes.saturating_add(in_files(&journal.folder()));
@@ -170,8 +175,8 @@ impl Journal {
         })
     }
 
-    /// Commits how far the journal goes, the bytes that the run takes, and more of its row, with a sync of the write-ahead log: of all
-    /// commits before, that is.
+    /// Commits the last record of the journal, the bytes of the run, and further columns of its
+    /// row. This syncs the write-ahead log, and with it all earlier commits.
     fn commit_safely(&mut self, bytes: u64, more: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
         let (seq, bytes) = (number(self.seq), number(bytes));
         let sql = format!("UPDATE runs SET safe_seq = ?2, safe_hash = ?3, bytes = ?4{more} WHERE no = ?1");
@@ -200,7 +205,7 @@ impl Journal {
 }
 
 impl Store {
-    /// A connection of its own to the same database.
+    /// Opens another connection to the same database.
     fn again(&self) -> Result<Self, StoreError> {
         let db = schema::open(&self.path())?;
         db.execute_batch(FEW_PAGES).map_err(|source| StoreError::database("open", &self.path(), source))?;
@@ -208,7 +213,7 @@ impl Store {
     }
 }
 
-/// Writes data into a file of its own, named by its digest, safe from a crash of the machine.
+/// Writes data into a separate file, named by its digest, safe from a crash of the machine.
 pub(super) fn write_blob(folder: &RunDir, name: &str, data: &str) -> Result<(), StoreError> {
     let blobs = folder.blobs();
     if !blobs.is_dir() {
@@ -219,8 +224,8 @@ pub(super) fn write_blob(folder: &RunDir, name: &str, data: &str) -> Result<(), 
     if path.exists() { Ok(()) } else { write_whole(&path, data.as_bytes()) }
 }
 
-/// Moves a long write-ahead log into the database, so that the next commit begins it anew. It costs syncs, so it is done where one is
-/// waited for anyway, and not in the middle of appending.
+/// Moves a long write-ahead log into the database, so that the next commit restarts the log. This
+/// costs syncs, so it happens where the caller waits for a sync anyway, and not while appending.
 fn empty_full_log(db: &Connection) -> rusqlite::Result<()> {
     let pages = |sql| db.query_row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
     let (written, moved) = pages("PRAGMA wal_checkpoint(NOOP)")?;

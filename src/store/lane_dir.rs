@@ -1,4 +1,5 @@
-//! The logs of lanes that were run by hand: a folder for each run, the newest ones of a project, and those that are still being written.
+//! Logs of lanes that were run by hand, in one folder for each run. A project keeps its newest
+//! folders, and those that are being written.
 
 use super::{StoreError, clear, make_private};
 use rustix::fs::{FlockOperation, flock};
@@ -8,22 +9,26 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use walkdir::WalkDir;
 
-/// How many folders a project keeps. More would fill the disk of who runs a lane at every change of a file.
+/// The number of folders that a project keeps. More would fill the disk when a lane runs at every
+/// change of a file.
 const KEPT: usize = 50;
 
-/// The folder of one run of a lane: `<state>/<project>/lanes/<name>/`. It is kept at least as long as this is.
+/// The folder of one run of a lane: `<state>/<project>/lanes/<name>/`. The folder is kept at least
+/// as long as this value exists.
 #[derive(Debug)]
 pub struct LaneDir {
     path: PathBuf,
-    /// The system takes the lock away when this process is gone, however it ends. `None` where there are no locks.
+    /// The system releases the lock when this process ends in any way. `None` if the folder cannot
+    /// be locked.
     _lock: Option<FolderLock>,
 }
 
 impl LaneDir {
-    /// Makes the folder in that of the project, and removes those that are too old. Names must sort by time.
+    /// Creates the folder in that of the project, and removes the oldest folders beyond the limit.
+    /// Names must sort by time.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the folder cannot be created.
     pub fn create(project: &Path, name: &str) -> Result<Self, StoreError> {
         let lanes = project.join("lanes");
         let path = lanes.join(name);
@@ -33,17 +38,17 @@ impl LaneDir {
         Ok(Self { path, _lock: lock })
     }
 
-    /// The folder itself.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// What a run has in its folder only while it is there; one that was killed leaves it behind.
+/// The subfolders that exist only during a run. A killed run leaves them behind.
 const FLEETING: [&str; 2] = ["rooms", "caches"];
 
-/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked; and of the others the rooms
-/// that killed runs left behind, which are as large as the project.
+/// Removes the folders beyond the newest ones, as far as no run has them locked. From the others,
+/// removes what killed runs left behind, since rooms are as large as the project.
 fn prune(lanes: &Path) {
     let entries = fs::read_dir(lanes).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -69,7 +74,8 @@ fn prune(lanes: &Path) {
     }
 }
 
-/// Removes the logs of lanes by hand of a project that were begun longer ago than this, as far as nobody writes them; gives their bytes.
+/// Removes a project's logs of lanes by hand that are older than this and not being written.
+/// Returns the number of bytes removed.
 pub fn forget_lane_logs(project: &Path, age: Duration) -> u64 {
     let is_old = |path: &PathBuf| {
         let begun = fs::metadata(path).and_then(|meta| meta.modified());
@@ -89,7 +95,7 @@ pub fn forget_lane_logs(project: &Path, age: Duration) -> u64 {
     bytes
 }
 
-/// A lock on a folder. It is let go before the handle is closed, since programs that are being
+/// A lock on a folder. It is released before the handle is closed, since programs that are being
 /// started have copies of the handle.
 #[derive(Debug)]
 struct FolderLock(File);

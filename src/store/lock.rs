@@ -1,4 +1,5 @@
-//! Who drives a run: a locked file in its folder that says who. The lock dies with its holder, however that ends.
+//! Locks on runs: a locked file in the run's folder that names its holder. The system releases the
+//! lock when the holder ends in any way.
 
 use super::{RunDir, Store, StoreError};
 use crate::id::RunId;
@@ -9,32 +10,34 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often, and how long apart, it is tried: whoever looks whether a run is driven holds the lock for an instant, and a program that a
-/// killed process was just starting has it until it begins.
+/// The number of tries and the pause between them. A process that checks whether a run is driven
+/// holds the lock for an instant. A program that a killed process was just starting has the lock
+/// until it begins.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to write to a run, as long as it is held.
+/// The right to write to a run, as long as the lock is held.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
-    /// Unlocks the file before it is closed: a program that another thread is starting has a copy of
-    /// the handle until it begins, and would hold the lock until then.
+    /// Unlocks the file before it is closed: a program that another thread is starting has a copy
+    /// of the handle until it begins, and would hold the lock until then.
     fn drop(&mut self) {
         let _closing_unlocks_it_too = self.file.unlock();
     }
 }
 
 impl Lock {
-    /// Takes the lock of a run whose folder is there.
+    /// Takes the lock of a run whose folder exists.
     pub(super) fn take(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
         Self::take_within(TRIES, folder, run)
     }
 
-    /// The same without a wait, for who can come again.
+    /// Takes the lock like [`Lock::take`], but without a wait, for callers that can try again
+    /// later.
     pub(super) fn take_now(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
         Self::take_within(0, folder, run)
     }
@@ -60,23 +63,25 @@ impl Lock {
     }
 }
 
-/// The right to do something with what a run has left that nobody drives: as long as it is held, nobody takes the run up.
+/// The right to change the remains of a run that no process drives. While it is held, the run
+/// cannot be resumed.
 #[derive(Debug)]
 pub struct Hold {
     _lock: Lock,
 }
 
 impl Store {
-    /// Takes it.
+    /// Locks a run that no process drives.
     ///
     /// # Errors
-    /// [`StoreError::Held`] when somebody drives the run.
+    /// [`StoreError::Held`] if a process drives the run; [`StoreError::File`] if it cannot be
+    /// locked.
     pub fn hold(&self, run: &RunId) -> Result<Hold, StoreError> {
         Ok(Hold { _lock: Lock::take(&self.folder(run), run)? })
     }
 }
 
-/// Who drives a run, if anybody does.
+/// Returns the process that drives a run, if there is one.
 pub(super) fn holder(folder: &RunDir) -> Option<String> {
     let path = path(folder);
     let file = File::open(&path).ok()?;
@@ -89,7 +94,7 @@ fn path(folder: &RunDir) -> PathBuf {
     folder.path().join("lock")
 }
 
-/// Who wrote the file, and when.
+/// Describes the process that wrote the file, and the time since when it holds the lock.
 fn said(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let since =

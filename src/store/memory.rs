@@ -1,5 +1,6 @@
-//! What agents remember from run to run: kept by ids that are made of it, so that keeping it twice is keeping it once, and found again by
-//! its words. One project's only: it is in that project's database. Runs leave one note for each task and outcome.
+//! Memories of agents, kept from run to run. An id is derived from the memory, so keeping a memory
+//! twice has no further effect. Memories are found by their words. They belong to one project and
+//! are in its database. Runs leave one note for each task and outcome.
 
 use super::events::{number, unsigned};
 use super::{Store, StoreError, sha256, words};
@@ -7,92 +8,96 @@ use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
-/// Characters of an id.
+/// The number of characters of an id.
 const ID: usize = 32;
-/// Characters of an id that are shown.
+/// The least number of characters of an id that are shown.
 const SHORT: usize = 8;
-/// Memories that have a word which is still looked for in all of them. Of a word that more have, the newest so many are looked at, and
-/// only if no rarer word is there: it tells little.
+/// The number of memories from which a word counts as common. A common word tells little: it is
+/// searched only if there is no rarer word, and only among the newest of its memories.
 const COMMON: u64 = 100;
-/// Words that are looked for, and memories that are weighed, counted once for each of these words that they have. Together they bound the
-/// time that recalling takes.
+/// The most words that are searched, and the most memories that are ranked, counted once for each
+/// of these words. Together they limit the time of a recall.
 const TELLING: usize = 12;
 const WEIGHED: u64 = 200;
 const EXPIRED: &str = "DELETE FROM memory WHERE expires_at <= ?1";
-/// Memories of people come first: no number of notes from runs crowds them out.
+/// Conditions for the origin of memories. Memories of people come first, so that notes of runs
+/// cannot crowd them out.
 const ORIGINS: [&str; 2] = ["m.run IS NULL", "m.run IS NOT NULL"];
 const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at, m.task";
 
-/// One thing remembered.
+/// A memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Its name: 32 hexadecimal characters.
+    /// The id: 32 hexadecimal characters.
     pub id: String,
-    /// What is remembered.
+    /// The remembered text.
     pub text: String,
-    /// The run that it comes from; `None`: a person.
+    /// The run that left the memory; `None` for a person's memory.
     pub run: Option<RunId>,
-    /// The digest of the task whose outcome it tells; `None`: it is no note of a run's end.
+    /// The digest of the task whose outcome the memory reports; `None` if it is not a note of a
+    /// run's end.
     pub task: Option<String>,
-    /// When it was kept, in milliseconds since 1970.
+    /// The time at which the memory was kept, in milliseconds since 1970.
     pub created_at_ms: i64,
-    /// From when on it is forgotten; `None`: it stays.
+    /// The time from which the memory is forgotten, in milliseconds since 1970; `None` means never.
     pub expires_at_ms: Option<i64>,
 }
 
 impl Memory {
-    /// A text that stays; the same text is the same memory.
+    /// Creates a memory that does not expire. Equal texts are the same memory.
     pub fn fact(text: String, run: Option<RunId>, now_ms: i64) -> Self {
         let id = id_of("text", &text);
         Self { id, text, run, task: None, created_at_ms: now_ms, expires_at_ms: None }
     }
 
-    /// A note of how a run ended. The newest note of a task with an outcome replaces the older one, and a run has only one note.
+    /// Creates a note of how a run ended. A newer note of the same task and outcome replaces the
+    /// older one, and a run has only one note.
     pub fn of_task(task: &str, outcome: &str, run: RunId, text: String, now_ms: i64) -> Self {
         let id = id_of("task", &format!("{outcome}\0{task}"));
         let task = Some(id_of("task", task));
         Self { id, text, run: Some(run), task, created_at_ms: now_ms, expires_at_ms: None }
     }
 
-    /// The same, but forgotten after so many milliseconds.
+    /// Returns the memory with an expiry: `ttl_ms` milliseconds after it was kept.
     #[must_use]
     pub fn ephemeral(self, ttl_ms: u64) -> Self {
         let ttl_ms = i64::try_from(ttl_ms).unwrap_or(i64::MAX);
         Self { expires_at_ms: Some(self.created_at_ms.saturating_add(ttl_ms)), ..self }
     }
 
-    /// `fact` for what stays, else `ephemeral`.
+    /// Returns `fact` for a memory without an expiry, else `ephemeral`.
     pub fn kind(&self) -> &'static str {
         if self.expires_at_ms.is_none() { "fact" } else { "ephemeral" }
     }
 
-    /// Whether it is forgotten at this time, in milliseconds since 1970.
+    /// Returns true if the memory has expired at this time, in milliseconds since 1970.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_some_and(|expiry| expiry <= now_ms)
     }
 }
 
-/// What is to be forgotten.
+/// The memories to forget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forget<'a> {
-    /// The one of this id.
+    /// The memory with this id.
     One(&'a str),
-    /// All that are expired at this time, in milliseconds since 1970.
+    /// All memories that have expired at this time, in milliseconds since 1970.
     Expired(i64),
-    /// All.
+    /// All memories.
     All,
 }
 
 impl Store {
-    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it, and stays a person's; what has expired by then goes. A note of how
-    /// a run ended replaces those of the same run, and becomes the newest memory.
+    /// Keeps a memory, and removes expired ones. The memory replaces one with the same id, but
+    /// never shortens its life, and a person's memory stays a person's. A note of how a run ended
+    /// replaces the notes of the same run, and becomes the newest memory.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
         let sql = "INSERT INTO memory (id, text, run, created_at, expires_at, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
              ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = iif(memory.run IS NULL, NULL, excluded.run), created_at = excluded.created_at, \
-             expires_at = max(expires_at, excluded.expires_at)"; // null, which is never, is the largest
+             expires_at = max(expires_at, excluded.expires_at)"; // null if either is null: never
         let older = "DELETE FROM memory WHERE task IS NOT NULL AND (id = ?1 OR run = ?2)";
         let Memory { id, text, run, task, created_at_ms, expires_at_ms } = memory;
         let run = run.as_ref().map(RunId::as_str);
@@ -106,8 +111,9 @@ impl Store {
         })
     }
 
-    /// The memories that have words of a text, whatever is in it, and are not expired: those of people first, then those of runs. Of each
-    /// the best come first, of equal ones the newest.
+    /// Returns the memories that share words with a text, which may be any text, and that have not
+    /// expired. Memories of people come first, then those of runs. In each group the best ones come
+    /// first, and among equal ones the newest.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -136,7 +142,7 @@ impl Store {
         self.db.prepare(&sql)?.query_map(params![words.join(" OR "), oldest, now_ms], memory)?.collect()
     }
 
-    /// The rarest of some words, and the number of the oldest memory that is looked at.
+    /// Returns the rarest of some words, and the number of the oldest memory to search.
     fn telling(&self, origin: &str, words: Vec<String>) -> rusqlite::Result<(Vec<String>, i64)> {
         let sql = format!(
             "SELECT count(*), coalesce(min(no), 0) FROM (SELECT m.no FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
@@ -161,7 +167,7 @@ impl Store {
         Ok(if telling.is_empty() { common.unwrap_or_default() } else { (telling, i64::MIN) })
     }
 
-    /// All memories, the newest first, those that are expired among them.
+    /// Returns all memories, newest first, including expired ones.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -169,7 +175,7 @@ impl Store {
         self.memories_called("")
     }
 
-    /// The memories whose id begins like this, the newest first.
+    /// Returns the memories whose id begins with this text, newest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -183,7 +189,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// The start of a memory's id that no other one has: 8 characters, or as many more as it takes.
+    /// Returns the shortest unique start of a memory's id, with at least 8 characters.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -191,7 +197,7 @@ impl Store {
         self.start_of("memory", id, SHORT)
     }
 
-    /// Forgets, and says how many that were.
+    /// Forgets memories, and returns their number.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -206,7 +212,7 @@ impl Store {
         })
     }
 
-    /// Changes what is remembered, whole or not at all.
+    /// Changes the memories in one transaction.
     fn change<T>(
         &self,
         verb: &'static str,

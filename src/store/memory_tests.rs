@@ -1,4 +1,5 @@
-//! Memories in a database: which are found and in which order, that no text is taken for a query, and what is forgotten.
+//! Tests of memories: which are found and in which order, and which are forgotten. No text acts as
+//! a query.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ fn fact(text: &str, now_ms: i64) -> Memory {
     Memory::fact(text.into(), None, now_ms)
 }
 
-/// The texts that are recalled.
+/// Returns the texts that are recalled.
 fn recalled(store: &Store, text: &str, now_ms: i64) -> Vec<String> {
     store.recall(text, now_ms).unwrap().into_iter().map(|memory| memory.text).collect()
 }
@@ -60,7 +61,7 @@ fn a_run_has_one_memory_which_says_what_was_kept_last() {
     assert_eq!((recalled(&store, "failed", 4).len(), recalled(&store, "verified", 4).len()), (0, 1));
 }
 
-/// A note of how a run ended.
+/// Creates a note of how a run ended.
 fn note(task: &str, outcome: &str, run: &str, now_ms: i64) -> Memory {
     Memory::of_task(task, outcome, RunId::new(run), format!("parser {task}: {outcome}"), now_ms).ephemeral(1000)
 }

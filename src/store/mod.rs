@@ -1,5 +1,6 @@
-//! What is kept outside the workspace: for each project a folder with a database, and in it a folder for each run. Takes what it
-//! stores already serialised, and knows nothing of its meaning. SQL is named nowhere else.
+//! Storage outside the workspace: for each project a folder with a database, and in it a folder for
+//! each run. The store takes serialized data and does not know its meaning. Only this module
+//! contains SQL.
 
 mod chain;
 mod durations;
@@ -45,7 +46,7 @@ use rusqlite::Connection;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What is kept of one project. Any number of these may be open at once, in any number of processes.
+/// The store of one project. Any number of stores may be open at once, in any number of processes.
 #[derive(Debug)]
 pub struct Store {
     db: Connection,
@@ -53,29 +54,32 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens what is kept of the project at `workspace`, which must be a canonical path. Makes it where there is nothing yet, and
-    /// brings a database of an older fledge up to date.
+    /// Opens the store of the project at `workspace`, which must be a canonical path. Creates a
+    /// missing store, and migrates a database of an older fledge.
     ///
     /// # Errors
-    /// When it cannot be read or written, is the database of something else, or that of a newer fledge.
+    /// When the store cannot be read or written, or its database belongs to another program or a
+    /// newer fledge.
     pub fn open(state: &Path, workspace: &Path) -> Result<Self, StoreError> {
         let project = project_dir(state, workspace);
         files::make_safely(&project.join("runs"))?;
         Ok(Self { db: schema::open(&project.join(schema::FILE))?, project })
     }
 
-    /// The same for who only looks: `Ok(None)` where nothing is kept of the project yet, and nothing is made.
+    /// Opens a store like [`Store::open`], but only if it exists. Otherwise returns `Ok(None)` and
+    /// creates nothing.
     ///
     /// # Errors
-    /// As those of [`Store::open`].
+    /// The errors of [`Store::open`].
     pub fn existing(state: &Path, workspace: &Path) -> Result<Option<Self>, StoreError> {
         Self::of(project_dir(state, workspace))
     }
 
-    /// What is kept of every project, in the order of the names of their folders: each, or why it cannot be opened.
+    /// Opens the stores of all projects, sorted by the names of their folders. Returns each store,
+    /// or the error of opening it.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the state folder cannot be read.
     pub fn all(state: &Path) -> Result<Vec<Result<Self, StoreError>>, StoreError> {
         let fail = |source| StoreError::new("read the folder", state, source);
         let entries = match std::fs::read_dir(state) {
@@ -96,7 +100,7 @@ impl Store {
         Ok(Some(Self { db: schema::open(&path)?, project }))
     }
 
-    /// The folder of a run, which may not be there.
+    /// Returns the folder of a run, which may not exist.
     pub fn folder(&self, run: &RunId) -> RunDir {
         RunDir::new(&self.project, run)
     }

@@ -1,5 +1,5 @@
-//! Monitors, what was heard of them, and what others are to be told of it. What any of it means is decided by who hands it in, inside the
-//! transaction that writes it.
+//! Monitors, their check-ins, and pending notifications. The caller decides what they mean, inside
+//! the transaction that writes them.
 
 use super::events::unsigned;
 use super::jobs::{KEPT, one};
@@ -7,14 +7,15 @@ use super::{Store, StoreError};
 use rusqlite::{Connection, Row, params};
 
 const COLUMNS: &str = "slug, name, schedule, zone, margin, max_runtime, owner, on_change, base, health, since, weighed";
-/// Whether the job that a monitor belongs to is known no more.
+/// An SQL condition: the job that owns the monitor no longer exists.
 const IS_ORPHAN: &str = "owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.name = owner)";
 const CHECK_IN: &str = "no, id, status, source, at, due, duration, count";
-/// What is in progress of each monitor, at most: of more than these the oldest will hardly end.
+/// The most check-ins in progress for each monitor. Older ones are removed, since they will hardly
+/// end.
 const OPEN: i64 = 100;
 const NEWS: &str = "no, delivery, monitor, data, made, tries";
 
-/// A monitor and how it is with it. Times are milliseconds since 1970, durations milliseconds.
+/// A monitor and its state. Times are milliseconds since 1970, durations milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct MonitorRow {
@@ -24,32 +25,33 @@ pub struct MonitorRow {
     pub zone: String,
     pub margin_ms: i64,
     pub max_runtime_ms: Option<i64>,
-    /// The scheduled task that it belongs to.
+    /// The scheduled task that owns the monitor.
     pub owner: Option<String>,
-    /// What is done when its health is another one, as JSON; empty: nothing.
+    /// The actions on a change of health, as JSON; empty for none.
     pub on_change: String,
     pub base: String,
     pub health: String,
     pub since_ms: i64,
     pub weighed_ms: i64,
-    /// The task that it belongs to has gone, and nothing is expected until that is back. Never written.
+    /// True if the task that owns the monitor no longer exists. Nothing is expected until the task
+    /// is back. This field is never written.
     pub is_orphan: bool,
 }
 
-/// Whether a monitor was written down, or removed.
+/// The result of writing or removing a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MonitorWrite {
-    /// There was none, and there is one.
+    /// The monitor was created.
     New,
-    /// There was one, and it is another one, or no more.
+    /// The monitor was changed or removed.
     Done,
-    /// There is none.
+    /// The monitor does not exist.
     Unknown,
-    /// It belongs to a task, or to another one.
+    /// The monitor has another owner.
     Foreign,
 }
 
-/// One check-in: from `in_progress` to its end it is one.
+/// A check-in. Its beginning, `in_progress`, and its end are one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct CheckInRow {
@@ -58,38 +60,39 @@ pub struct CheckInRow {
     pub status: String,
     pub source: String,
     pub at_ms: i64,
-    /// The moment that it meets, or that was missed.
+    /// The due moment that was met or missed.
     pub due_ms: Option<i64>,
     pub duration_ms: Option<i64>,
-    /// How many it stands for, where several were missed.
+    /// The number of moments that this check-in covers, if several were missed.
     pub count: u64,
 }
 
-/// What is known of a monitor, for who decides.
+/// The check-ins of a monitor that a decision needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MonitorView {
-    /// The moments that are met or missed, as far back as was asked.
+    /// The moments that are met or missed, back to the requested time.
     pub known: Vec<i64>,
-    /// What is in progress, the oldest first.
+    /// The check-ins in progress, oldest first.
     pub open: Vec<CheckInRow>,
-    /// The newest one of the id that was asked for.
+    /// The newest check-in with the requested id.
     pub called: Option<CheckInRow>,
 }
 
-/// What is to be written.
+/// A change of a monitor to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MonitorChange {
-    /// A new check-in; without an id its number becomes its id. A moment that is known is not met, nor missed, again.
+    /// A new check-in. Without an id, its number becomes its id. A check-in for a moment that is
+    /// already met or missed is not added.
     Add(CheckInRow),
-    /// The end of one, or a word on one that has ended: `no` says which.
+    /// The end of a check-in, or a change of one that has ended; `no` tells which one.
     Close(CheckInRow),
-    /// How it is now: `base`, `health`, `since`, `weighed`.
+    /// The new standing: `base`, `health`, `since`, `weighed`.
     Stand(String, String, i64, i64),
-    /// Others are to be told: the id of the delivery, and what.
+    /// A new notification: the id of the delivery, its data, and the time.
     Tell(String, String, i64),
 }
 
-/// What others are to be told.
+/// A pending notification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct NewsRow {
@@ -102,7 +105,7 @@ pub struct NewsRow {
 }
 
 impl Store {
-    /// All monitors, by their names.
+    /// Returns all monitors, sorted by name.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -114,7 +117,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// One of them; `None` where there is none of this name.
+    /// Returns one monitor, or `None` if there is none with this name.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -122,8 +125,9 @@ impl Store {
         named(&self.db, slug).map_err(self.fault("read"))
     }
 
-    /// Writes a monitor down, where there is none or one of the same owner. One that was there keeps how it is with it, and with another
-    /// schedule nothing is expected that was by the old one. An empty `on_change` leaves that as it is.
+    /// Creates a monitor, or changes one of the same owner. An existing monitor keeps its health.
+    /// With a changed schedule, moments of the old schedule are no longer expected. An empty
+    /// `on_change` keeps the old value.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -147,7 +151,8 @@ impl Store {
         })
     }
 
-    /// Says what is done when a monitor's health is another one; `false` where there is no such monitor.
+    /// Sets the actions on a change of a monitor's health. Returns `false` if there is no such
+    /// monitor.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -156,7 +161,8 @@ impl Store {
         self.alter("monitor", |db| Ok(db.execute(sql, [slug, on_change])? > 0))
     }
 
-    /// Removes a monitor of this owner, or one whose task has gone, with all that was heard of it.
+    /// Removes a monitor of this owner, or one whose task no longer exists, with its check-ins and
+    /// notifications.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -174,8 +180,9 @@ impl Store {
         })
     }
 
-    /// Decides on a monitor by what is known of it, and writes down what was decided, with nothing between the two. What is known goes back to
-    /// `since_ms` at least. `None` where there is no such monitor.
+    /// Passes the known check-ins of a monitor to `decide`, and writes the decision in the same
+    /// transaction. The known moments go back to `since_ms` at least. Returns `None` if there is no
+    /// such monitor.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -200,7 +207,7 @@ impl Store {
         })
     }
 
-    /// What was heard of a monitor, the newest first.
+    /// Returns the check-ins of a monitor, newest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -212,7 +219,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// What others are to be told by now, the oldest first.
+    /// Returns the notifications that are due by now, oldest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -225,7 +232,7 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Says how a delivery went: it is over, or is tried again at a time.
+    /// Records the result of a delivery: it is over, or is tried again at `again_ms`.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -236,7 +243,7 @@ impl Store {
         again_ms: Option<i64>,
         said: Option<&str>,
     ) -> Result<(), StoreError> {
-        // A number may be given again once a monitor is removed; what is told is not.
+        // A row's number may be reused after a monitor is removed; a delivery's id is not.
         let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL)
              WHERE no = ?1 AND delivery = ?5";
         self.alter("monitor", |db| {

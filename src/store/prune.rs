@@ -1,5 +1,5 @@
-//! Removing old runs: their rows, their folders, the space that they took. Never one that is being driven, nor a young one that can be
-//! taken up again.
+//! Removal of old runs: their rows, their folders, and their space on the disk. A run that is being
+//! driven is never removed, nor is a recent one that can be resumed.
 
 use super::events::{place, unsigned};
 use super::lock::{self, Lock};
@@ -11,23 +11,24 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 use walkdir::{DirEntry, WalkDir};
 
-/// Bytes of a page of the database, and of a block of the disk.
+/// The bytes of a page of the database, and of a block of the disk.
 const PAGE: u64 = 4096;
-/// How long after its folder a run has its row at the latest.
+/// The longest time from the creation of a run's folder to that of its row.
 const BEGINNING: Duration = Duration::from_secs(10 * 60);
-/// The folder of a run with its rooms.
+/// The subfolder of a run with its rooms.
 const ROOMS: &str = "rooms";
-/// What a record has beside its data: its place, time, kind and hash.
+/// The bytes of a record besides its data: its place, time, kind and hash.
 const HEAD: u64 = 80;
 
-/// How long and how much is kept. A run goes as soon as one of these says so.
+/// Limits on the runs that are kept. A run beyond any limit is removed; a run that did not end is
+/// removed only because of its age.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// Milliseconds since the end of a run, or since the start of one that did not end.
+    /// The most milliseconds since the end of a run, or since the start of one that did not end.
     pub age_ms: Option<i64>,
-    /// So many of the newest runs.
+    /// The number of newest runs to keep.
     pub runs: Option<u64>,
-    /// So many bytes of the newest runs on the disk: journals, logs, outputs.
+    /// The bytes of the newest runs to keep on the disk: journals, logs, outputs.
     pub bytes: Option<u64>,
 }
 
@@ -38,12 +39,12 @@ impl Default for Retention {
     }
 }
 
-/// What was removed.
+/// The removed runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// The runs, the newest first.
+    /// The runs, newest first.
     pub runs: Vec<RunId>,
-    /// Their bytes.
+    /// The bytes that the runs took.
     pub bytes: u64,
 }
 
@@ -54,7 +55,7 @@ impl Pruned {
     }
 }
 
-/// What is to be known of a run to decide whether it goes.
+/// The properties of a run that determine its removal.
 struct Kept {
     no: i64,
     id: RunId,
@@ -64,10 +65,12 @@ struct Kept {
 }
 
 impl Store {
-    /// Removes the runs that are not to be kept at this time, in milliseconds since 1970. Cheap when there are none.
+    /// Removes the runs beyond the limits at this time, in milliseconds since 1970. This is cheap
+    /// if there are none.
     ///
     /// # Errors
-    /// When the database or a folder cannot be read or removed; what was begun is finished the next time.
+    /// When the database or a folder cannot be read or removed. The next call completes what was
+    /// begun.
     pub fn prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
         let gone = self.project.join("removed");
         remove_all(&gone)?;
@@ -87,8 +90,8 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Removes the folders of runs that never began: whoever made them died before there was a row, or before the folder was whole. One that is
-    /// young may be about to have one.
+    /// Removes the folders of runs that never began, because the process died before the row
+    /// existed or the folder was complete. A recent folder is kept, since its row may follow.
     fn sweep(&self) -> Result<(), StoreError> {
         for entry in fs::read_dir(self.project.join("runs")).into_iter().flatten().flatten() {
             let is_old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(is_past);
@@ -110,7 +113,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the rooms that a dead process has left of a run. Whoever takes it up makes them anew.
+    /// Removes the rooms that a dead process left in a run's folder. A resumed run creates new
+    /// ones.
     fn clear_rooms(&self, run: &Kept) -> Result<(), StoreError> {
         let folder = self.folder(&run.id);
         let rooms = folder.path().join(ROOMS);
@@ -120,7 +124,7 @@ impl Store {
         }
     }
 
-    /// What [`Store::prune`] would remove now.
+    /// Returns what [`Store::prune`] would remove now.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -131,21 +135,21 @@ impl Store {
         Ok(pruned)
     }
 
-    /// All runs, the newest first.
+    /// Returns all runs, newest first.
     fn kept(&self) -> Result<Vec<Kept>, StoreError> {
         let sql = "SELECT no, id, coalesce(ended_at, started_at), ended_at IS NOT NULL, coalesce(bytes, 0) FROM runs ORDER BY no DESC";
         let kept = |row: &Row<'_>| {
             let id = RunId::new(row.get::<_, String>(1)?);
             let (has_ended, rows) = (row.get(3)?, unsigned(row, 4)?);
-            let files = if has_ended { 0 } else { in_files(&self.folder(&id)) }; // they are counted at the end
+            let files = if has_ended { 0 } else { in_files(&self.folder(&id)) }; // the `bytes` of an ended run include them
             Ok(Kept { no: row.get(0)?, id, at_ms: row.get(2)?, has_ended, bytes: rows.saturating_add(files) })
         };
         let read = || -> rusqlite::Result<Vec<Kept>> { self.db.prepare(sql)?.query_map([], kept)?.collect() };
         read().map_err(self.fault("read"))
     }
 
-    /// Removes a run unless it is being driven. The folder is put aside first: if this is interrupted, the row is still there to say
-    /// that the run must go, and the rest of the folder is found.
+    /// Removes a run unless it is being driven. The folder is moved aside first. After an
+    /// interruption, the row still marks the run for removal, and the rest of the folder is found.
     fn remove(&self, run: &Kept) -> Result<bool, StoreError> {
         let folder = self.folder(&run.id);
         let _lock = match Lock::take_now(&folder, &run.id) {
@@ -182,11 +186,11 @@ impl Store {
     }
 }
 
-/// Those of the runs that are not to be kept, driven ones among them.
+/// Returns the runs beyond the limits, including driven ones.
 fn beyond(kept: Vec<Kept>, keep: &Retention, now_ms: i64) -> Vec<Kept> {
     let (mut beyond, mut bytes) = (Vec::new(), 0_u64);
     for (place, run) in (0_u64..).zip(kept) {
-        // What a run has that did not end is no reason to forget another one.
+        // The size of a run that did not end must not lead to the removal of another run.
         bytes = bytes.saturating_add(if run.has_ended { run.bytes } else { 0 });
         let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
         let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
@@ -197,13 +201,14 @@ fn beyond(kept: Vec<Kept>, keep: &Retention, now_ms: i64) -> Vec<Kept> {
     beyond
 }
 
-/// What a record with so many bytes of data takes in the database. Two that are larger than half a page are not on one.
+/// Returns the bytes that a record with so many bytes of data takes in the database. A page holds
+/// only one record larger than half a page.
 pub(super) fn in_rows(data: usize) -> u64 {
     let row = if data > super::journal::LARGEST_IN_ROW { HEAD } else { HEAD.saturating_add(data as u64) };
     if row > PAGE / 2 { row.next_multiple_of(PAGE) } else { row }
 }
 
-/// What the files of a run take on the disk, but for its rooms, which pass.
+/// Returns the bytes of a run's files on the disk, without its rooms, which are temporary.
 pub(super) fn in_files(folder: &RunDir) -> u64 {
     let is_kept = |entry: &DirEntry| entry.depth() != 1 || entry.file_name() != ROOMS;
     let files = WalkDir::new(folder.path()).into_iter().filter_entry(is_kept);
@@ -211,7 +216,7 @@ pub(super) fn in_files(folder: &RunDir) -> u64 {
     files.filter(|meta| meta.is_file()).map(|meta| meta.len().next_multiple_of(PAGE)).fold(0, u64::saturating_add)
 }
 
-/// Whether this is longer ago than any run takes to begin.
+/// Returns true if this is longer ago than any run takes to begin.
 fn is_past(then: SystemTime) -> bool {
     then.elapsed().is_ok_and(|age| age > BEGINNING)
 }

@@ -1,4 +1,4 @@
-//! What is removed of old runs, what is not, and how much is left.
+//! Tests of pruning: removed runs, kept runs, and the space that is left in use.
 
 use super::tests::{begin, end, ids, records, store};
 use super::*;
@@ -119,14 +119,14 @@ fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
     let keep = Retention { age_ms: None, runs: None, bytes: Some(2 << 20) };
     for at in 0..30 {
         let mut journal = begin(&store, &format!("r{at:02}"));
-        // Half a megabyte each: as rows of several sizes, in a file of its own, and as a log.
+        // Half a megabyte each: as rows of several sizes, in a separate file, and as a log.
         (0..100).for_each(|at| journal.append(at, "A", &"x".repeat(usize::try_from(at).unwrap() * 40)).unwrap());
         journal.append(100, "A", &format!("{at}{}", "x".repeat(200_000))).unwrap();
         fs::write(journal.folder().logs().join("log"), "x".repeat(100_000)).unwrap();
         journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
         drop(journal);
         store.prune(&keep, at).unwrap();
-        // Beside them there are the room that is left in pages, and the write-ahead log, which has its own limit.
+        // The rest is unused space in pages, and the write-ahead log, which has its own limit.
         let taken = size_of(&store.project);
         assert!(taken < 8 << 20, "{taken} after {at}");
     }

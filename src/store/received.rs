@@ -1,5 +1,6 @@
-//! Runs of other machines, as far as these have told of them. They stand among the project's own, and nobody here drives them. What comes
-//! is believed as far as its chain holds: a delivery is taken whole or not at all, and one that came before changes nothing.
+//! Runs of other machines, received by sync. They are listed among the project's own runs, but no
+//! process here drives them. A delivery must fit the hash chain. It is taken whole or not at all,
+//! and a repeated delivery changes nothing.
 
 use super::chain::{self, Link};
 use super::events::{number, place, unsigned};
@@ -17,61 +18,61 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 pub struct Delivery {
     /// The run.
     pub run: RunId,
-    /// Whose run it is.
+    /// The machine that drives the run.
     pub machine: String,
-    /// What the run was begun with, for who has never heard of it.
+    /// The head and the task of the run, for a store that does not know the run yet.
     pub begin: Option<(RunHead, TaskCopy)>,
-    /// The number of the record before the first one; 0 for the head of the run.
+    /// The number of the record before the first one in `records`; 0 for the head of the run.
     pub after: u64,
     /// The link of that record, in hexadecimal.
     pub link: String,
     /// The records, in order and without a gap, each with its link.
     pub records: Vec<(Record, String)>,
-    /// How the run ended with the last of them, if it did.
+    /// The outcome of the run, if it ended with the last record.
     pub end: Option<Outcome>,
 }
 
-/// Why a delivery is not taken.
+/// A delivery was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Untaken {
-    /// What comes before it is not here.
-    #[error("of run {run} the records up to {have} are here, and these come after {after}")]
+    /// Earlier records are missing here.
+    #[error("records of run {run} are missing: the last one here is {have}, but the new ones follow {after}")]
     Gap {
         /// The run.
         run: RunId,
-        /// How far its journal is here.
+        /// The number of the last record here.
         have: u64,
-        /// What the delivery follows.
+        /// The number of the record that the delivery follows.
         after: u64,
     },
-    /// Here the run went another way.
-    #[error("run {run} went another way here: record {seq} is another one")]
+    /// The run has a different record here.
+    #[error("run {run} has diverged: record {seq} is different here")]
     Forked {
         /// The run.
         run: RunId,
         /// The first record that differs; 0 for the head.
         seq: u64,
     },
-    /// A record does not fit to the one before it.
-    #[error("record {seq} of run {run} does not fit to what comes before it: something was changed, lost or swapped")]
+    /// A record does not fit the one before it.
+    #[error("record {seq} of run {run} breaks the hash chain: a record was changed, lost or swapped")]
     Torn {
         /// The run.
         run: RunId,
         /// The record; 0 for the head.
         seq: u64,
     },
-    /// It is a run of this machine.
-    #[error("run {run} is a run of this machine, and nobody else tells of it")]
+    /// The run belongs to this machine.
+    #[error("run {run} belongs to this machine: other machines cannot send it")]
     Own {
         /// The run.
         run: RunId,
     },
-    /// It cannot be kept.
+    /// The delivery cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How far the journal of a run is here.
+/// The known state of a run.
 struct Known {
     no: i64,
     have: u64,
@@ -80,10 +81,12 @@ struct Known {
 }
 
 impl Store {
-    /// Takes what another machine tells of a run. It is safe from a crash of this one when this returns.
+    /// Stores a delivery of another machine. It is safe from a crash of this machine when this
+    /// returns.
     ///
     /// # Errors
-    /// When it does not follow what is here, does not fit together, or cannot be kept: then nothing of it is.
+    /// When the delivery does not follow the records here, breaks the chain, or cannot be stored.
+    /// Then nothing of it is stored.
     pub fn receive(&self, delivery: &Delivery, now_ms: i64) -> Result<(), Untaken> {
         let links = checked(delivery)?;
         if let Some(known) = self.known(&delivery.run)? {
@@ -127,7 +130,7 @@ impl Store {
             let sql = "UPDATE runs SET safe_seq = ?2, safe_hash = ?3, bytes = bytes + ?4, ended_at = NULL, exit_code = NULL WHERE no = ?1";
             transaction.execute(sql, params![known.no, number(last), link, number(bytes)]).map_err(&fail)?;
         }
-        // Words that come late take nothing back: neither of a run that has gone on nor of a later end.
+        // A late delivery takes nothing back: neither newer records of the run nor a later end.
         let is_new = |end: &&Outcome| last > known.have || known.ended_at.is_none_or(|at| end.ended_at_ms >= at);
         if let Some(end) = delivery.end.as_ref().filter(is_new).filter(|_| last >= known.have) {
             write_end(&transaction, known.no, end).map_err(&fail)?;
@@ -146,8 +149,9 @@ impl Store {
         known.optional().map_err(self.fault("read"))
     }
 
-    /// That a delivery is of somebody else's run, begins no later than where its journal ends here, and says the same of what is here: of
-    /// what it follows, too. Of the head the link is that before the first record.
+    /// Checks that a delivery belongs to another machine's run, begins no later than the journal
+    /// here ends, and agrees with the records here, including the one that it follows. The link of
+    /// the head is that before the first record.
     fn follows(&self, delivery: &Delivery, known: &Known, links: &[Link]) -> Result<(), Untaken> {
         if known.machine.is_none() {
             return Err(Untaken::Own { run: delivery.run.clone() });
@@ -159,7 +163,7 @@ impl Store {
         here.into_iter().try_for_each(|(seq, link)| self.must_be(&delivery.run, known, seq, link))
     }
 
-    /// That a record which is here has this link.
+    /// Checks that a record here has this link.
     fn must_be(&self, run: &RunId, known: &Known, seq: u64, link: &Link) -> Result<(), Untaken> {
         let ours: Option<Link> = match seq {
             0 => Some(chain::first(&self.head_of(run)?, &self.task(run)?)),
@@ -172,7 +176,8 @@ impl Store {
         if ours.as_ref() == Some(link) { Ok(()) } else { Err(Untaken::Forked { run: run.clone(), seq }) }
     }
 
-    /// The head as its chain begins with it: a key of another machine is none here, and stands in no row of ours.
+    /// Returns the head with which the chain of a run begins. The key of another machine's run does
+    /// not count as a key here, so it is not in the run's row.
     pub(super) fn head_of(&self, run: &RunId) -> Result<RunHead, StoreError> {
         let sql = "SELECT received.run_key FROM received JOIN runs ON no = run WHERE id = ?1";
         let key = self.db.query_row(sql, [run.as_str()], |row| row.get::<_, Option<String>>(0)).optional();
@@ -193,14 +198,14 @@ impl Store {
     ) -> rusqlite::Result<Known> {
         let keyless = RunHead { run_key: None, ..head.clone() };
         let no = super::runs::insert(&self.db, &keyless, task, link)?;
-        // Nobody sends on what others have sent.
+        // Received runs are not sent on.
         self.db.execute("UPDATE runs SET synced = ?2 WHERE no = ?1", [no, i64::MAX])?;
         let sql = "INSERT INTO received (run, machine, run_key, heard_at) VALUES (?1, ?2, ?3, ?4)";
         self.db.execute(sql, params![no, machine, head.run_key, now_ms])?;
         Ok(Known { no, have: 0, ended_at: None, machine: Some(machine.to_owned()) })
     }
 
-    /// The machine that alone goes on with a run, where that is another one.
+    /// Returns the machine that drives a run, if it is another one.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -210,7 +215,7 @@ impl Store {
 }
 
 impl RunRow {
-    /// The row as it is at this time, in milliseconds since 1970.
+    /// Returns the row with `is_lost` as of this time, in milliseconds since 1970.
     #[must_use]
     pub fn seen_at(self, now_ms: i64) -> Self {
         let is_open = matches!(self.state, RunState::Running { .. });
@@ -219,7 +224,8 @@ impl RunRow {
     }
 }
 
-/// The links of what a delivery follows and of its records, once each is found to fit to the one before it.
+/// Checks that each record of a delivery fits the one before it. Returns the link that the delivery
+/// follows, and the links of its records.
 fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
     let torn = |seq| Untaken::Torn { run: delivery.run.clone(), seq };
     let mut link = chain::from_hex(&delivery.link).ok_or_else(|| torn(delivery.after))?;
@@ -231,7 +237,7 @@ fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
     let mut links = vec![link];
     for ((record, said), seq) in delivery.records.iter().zip(delivery.after + 1..) {
         let next = chain::next(&link, seq, record.at_ms, &record.kind, &chain::of(&record.data));
-        // What does not fit into a place of the table cannot be a record.
+        // Numbers that are too large for the table cannot be those of a record.
         if record.seq != seq
             || u32::try_from(seq).is_err()
             || i64::try_from(record.at_ms).is_err()
@@ -245,13 +251,13 @@ fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
     Ok(links)
 }
 
-/// Files of large data: they are there before the records that name them.
+/// Writes the files of large data, before the records that name them.
 fn write_large(folder: &RunDir, delivery: &Delivery) -> Result<(), StoreError> {
     let large = delivery.records.iter().map(|(record, _)| &record.data).filter(|data| data.len() > LARGEST_IN_ROW);
     large.into_iter().try_for_each(|data| write_blob(folder, &chain::hex(&chain::of(data)), data))
 }
 
-/// Adds a record; gives the bytes that it takes.
+/// Adds a record, and returns the bytes that it takes.
 fn append(db: &Connection, no: i64, record: &Record, link: &Link) -> rusqlite::Result<u64> {
     let is_large = record.data.len() > LARGEST_IN_ROW;
     let (data, blob) = if is_large { (None, Some(chain::of(&record.data))) } else { (Some(&record.data), None) };

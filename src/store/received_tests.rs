@@ -1,10 +1,11 @@
-//! What other machines tell: believed as far as its chain holds, taken whole or not at all.
+//! Tests of runs of other machines: a delivery must fit the chain, and is taken whole or not at
+//! all.
 
 use super::journal::LARGEST_IN_ROW;
 use super::tests::{begin, copy, head, records, reopen, store};
 use super::*;
 
-/// What a machine would send of a run after this record.
+/// Returns the delivery that a machine would send of a run after this record.
 fn delivery(from: &Store, id: &str, after: u64) -> Delivery {
     let run = RunId::new(id);
     let mut events = from.events(&run, after).unwrap();
@@ -36,7 +37,7 @@ fn a_run_of_another_machine_is_here_as_it_is_there_and_nobody_here_goes_on_with_
     let row = here.run(&RunId::new("r")).unwrap();
     assert_eq!((row.machine.as_deref(), row.head.run_key.as_deref()), (Some("ci-7"), None));
     assert_eq!(row.state, RunState::Running { holder: "the machine ci-7".into() });
-    // Its key is none here, and it is not the last run here.
+    // Its key does not count here, and it is not the last run here.
     let own = RunHead { run_key: Some("nightly".into()), ..head("own") };
     drop(Journal::create(&here, &own, &copy()).unwrap());
     assert_eq!(here.keyed("nightly").unwrap().len(), 1);
@@ -155,7 +156,7 @@ fn one_id_is_one_run_whoever_tells_of_it() {
     drop(filled(&here, "own", 2));
     drop(filled(&one, "own", 2));
     assert!(matches!(here.receive(&delivery(&one, "own", 0), 1), Err(Untaken::Own { .. })));
-    // Two machines that have it from one: the run goes on at the second one, and then forks.
+    // Two machines have the same run. It continues on the second one, and then forks.
     drop(filled(&one, "r", 2));
     let mut other = filled(&two, "r", 2);
     here.receive(&delivery(&one, "r", 0), 1).unwrap();
@@ -167,7 +168,7 @@ fn one_id_is_one_run_whoever_tells_of_it() {
         let refused = here.receive(&delivery(&one, "r", after), 3);
         assert!(matches!(refused, Err(Untaken::Forked { seq: 3, .. })), "{refused:?}");
     }
-    // Two that only have their id in common.
+    // Two runs have only their id in common.
     let stranger = RunHead { title: "Another".into(), ..head("r") };
     let (_three, three) = store();
     drop(Journal::create(&three, &stranger, &copy()).unwrap());

@@ -1,4 +1,4 @@
-//! The rows of runs: begun, ended, listed, and found by what people type.
+//! The rows of runs: creation, lists, and lookup by name.
 
 use super::chain::Link;
 use super::events::{number, unsigned};
@@ -8,28 +8,28 @@ use crate::id::RunId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
-/// Candidates that are named when the start of an id is not enough.
+/// The most candidates that are named if the start of an id is ambiguous.
 const CANDIDATES: u32 = 5;
-/// Characters of an id that are shown.
+/// The least number of characters of an id that are shown.
 const SHORT: usize = 8;
 const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, \
     reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary, \
     (SELECT machine FROM received WHERE run = no), (SELECT heard_at FROM received WHERE run = no), \
     (SELECT settings ->> '$.worktree.branch' FROM tasks WHERE run = no AND json_valid(settings)) AS branch";
 
-/// What is known of a run when it begins. The first record of its journal is tied to this, so a field that is added later must be left
-/// out of the JSON where it is empty.
+/// The properties of a run when it begins. The hash chain of its journal begins with them, so a
+/// field that is added later must be left out of the JSON if it is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHead {
-    /// The run.
+    /// The run's id.
     pub id: RunId,
-    /// A name that was given to it from outside; no other run of the project has it.
+    /// A name that was given to the run from outside. It is unique in the project.
     pub run_key: Option<String>,
-    /// The run that it goes on from.
+    /// The run that this one continues.
     pub parent: Option<RunId>,
     /// The task's title.
     pub title: String,
-    /// Where the task's text came from: a path, or `-`.
+    /// The origin of the task's text: a path, or `-`.
     pub source: String,
     /// The SHA-256 digest of the task's text, in hexadecimal.
     pub task_digest: String,
@@ -37,39 +37,39 @@ pub struct RunHead {
     pub workspace: String,
     /// The models, in order of preference.
     pub models: Vec<String>,
-    /// The version of the program.
+    /// The version of fledge.
     pub fledge: String,
-    /// The version of the form of the journal's records.
+    /// The version of the format of the journal's records.
     pub journal_version: u32,
-    /// Milliseconds since 1970.
+    /// The start of the run, in milliseconds since 1970.
     pub started_at_ms: i64,
 }
 
-/// What a run works on, so that it can be taken up again.
+/// The task of a run, kept so that the run can be resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCopy {
     /// The task's text.
     pub text: String,
-    /// The checked task and what else is needed, as JSON.
+    /// The checked task and other required settings, as JSON.
     pub settings: String,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Milliseconds since 1970.
+    /// The end of the run, in milliseconds since 1970.
     pub ended_at_ms: i64,
-    /// The reason, by its name.
+    /// The name of the reason.
     pub reason: String,
     /// The exit code.
     pub exit_code: u8,
-    /// Whether the work counts.
+    /// True if the work counts as verified.
     pub verified: bool,
-    /// Whether somebody asked for it to stop.
+    /// True if a stop was requested.
     pub cancelled: bool,
-    /// How often the gate was reached.
+    /// The number of times that the run reached the gate.
     pub attempts: u64,
-    /// Model calls that completed.
+    /// The number of completed model calls.
     pub turns: u64,
     /// Tokens read by models, cached ones included.
     pub tokens_in: u64,
@@ -77,45 +77,46 @@ pub struct Outcome {
     pub tokens_out: u64,
     /// Tokens that came from a provider's cache.
     pub tokens_cached: u64,
-    /// The price in millionths of a US dollar, where it is known.
+    /// The price in millionths of a US dollar, if known.
     pub cost_micros: Option<u64>,
-    /// What was done, in one line.
+    /// A summary of the work, in one line.
     pub summary: String,
 }
 
-/// A run, as it is listed.
+/// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// What it is.
+    /// The properties of the run from its beginning.
     pub head: RunHead,
-    /// How far it is.
+    /// The state of the run.
     pub state: RunState,
-    /// The machine that tells of it, where that is another one: nobody here drives it.
+    /// The other machine that drives the run; `None` for a run of this machine.
     pub machine: Option<String>,
-    /// The branch of its worktree, where it has one.
+    /// The branch of the run's worktree, if it has one.
     pub branch: Option<String>,
-    /// When that machine was last heard of this run, in milliseconds since 1970.
+    /// The time at which that machine last reported this run, in milliseconds since 1970.
     pub heard_at_ms: Option<i64>,
-    /// Whether that machine has been silent for so long that the run may be over; only known of a row from [`RunRow::seen_at`].
+    /// True if that machine has been silent for so long that the run may be over. Only
+    /// [`RunRow::seen_at`] sets this.
     pub is_lost: bool,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// Somebody drives it.
+    /// The run is being driven.
     Running {
-        /// Who, for people.
+        /// A description of the process or machine that drives it.
         holder: String,
     },
-    /// It did not end, and nobody drives it.
+    /// The run did not end, and no process drives it.
     Interrupted,
-    /// It is over.
+    /// The run has ended.
     Ended(Outcome),
 }
 
 impl Store {
-    /// The runs of the project, the newest first.
+    /// Returns the runs of the project, newest first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -133,13 +134,14 @@ impl Store {
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
             let rows = statement.query_map((before, text), |row| Ok(self.row(row)?.seen_at(filter.now_ms)))?;
-            // Who drives a run is in no row, so they are counted here; SQLite goes no further than it is asked to.
+            // No row records whether a run is being driven, so the limit is applied here. SQLite
+            // reads no more rows than are requested.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
         };
         read().map_err(self.fault("read"))
     }
 
-    /// One run.
+    /// Returns one run.
     ///
     /// # Errors
     /// When there is no such run, or the database cannot be read.
@@ -149,7 +151,7 @@ impl Store {
         row.map_err(self.fault("read"))?.ok_or_else(|| StoreError::Unknown { name: run.to_string() })
     }
 
-    /// What a run works on.
+    /// Returns the task of a run.
     ///
     /// # Errors
     /// When there is no such run, or the database cannot be read.
@@ -160,13 +162,13 @@ impl Store {
         task.ok_or_else(|| StoreError::Unknown { name: run.to_string() })
     }
 
-    /// The run that goes by a name: `last`, `last-failed`, an id, a run key, or the start of an id that only one has.
+    /// Finds a run by a name: `last`, `last-failed`, an id, a run key, or a unique start of an id.
     ///
     /// # Errors
-    /// When there is none or more than one, or the database cannot be read.
+    /// When no run or more than one has the name, or the database cannot be read.
     pub fn find(&self, name: &str) -> Result<RunId, StoreError> {
         let (sql, name) = match name {
-            // Of this machine's own.
+            // Only runs of this machine.
             "last" => {
                 let own = "no NOT IN (SELECT run FROM received)";
                 (format!("SELECT id FROM runs WHERE ?1 = ?1 AND {own} ORDER BY no DESC LIMIT 1"), name)
@@ -199,8 +201,8 @@ impl Store {
         }
     }
 
-    /// The runs that were given a key, the newest first, each with its number: the first one has the key itself, the next ones `#2`, `#3`
-    /// behind it.
+    /// Returns the runs with a key, newest first, each with its number. The first run has the key
+    /// itself; later ones have `#2`, `#3` appended to it.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -220,7 +222,7 @@ impl Store {
         Ok(rows.into_iter().filter_map(|row| Some((number(&row)?, row))).collect())
     }
 
-    /// The start of a run's id that no other one has: 8 characters, or as many more as it takes.
+    /// Returns the shortest unique start of a run's id, with at least 8 characters.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -228,9 +230,10 @@ impl Store {
         self.start_of("runs", run.as_str(), SHORT)
     }
 
-    /// The start of an id that no other one in the table has, of so many characters at least.
+    /// Returns the shortest start of an id that is unique in the table, with at least `least`
+    /// characters.
     pub(super) fn start_of(&self, table: &str, id: &str, least: usize) -> Result<String, StoreError> {
-        // Those beside it in their order have the longest start in common with it.
+        // The neighbours in sort order have the longest start in common with the id.
         let sql = format!(
             "SELECT (SELECT id FROM {table} WHERE id < ?1 ORDER BY id DESC LIMIT 1), \
              (SELECT id FROM {table} WHERE id > ?1 ORDER BY id LIMIT 1)"
@@ -242,7 +245,7 @@ impl Store {
         Ok(id.chars().take(least.max(most + 1)).collect())
     }
 
-    /// Writes the row of a new run, and gives its number.
+    /// Writes the row of a new run, and returns its number.
     pub(super) fn begin(&self, head: &RunHead, task: &TaskCopy, link: &Link) -> Result<i64, StoreError> {
         let fail = self.fault("begin a run in");
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(&fail)?;
@@ -257,8 +260,8 @@ impl Store {
         Ok(no)
     }
 
-    /// Makes a run that had ended one that did not, whose records take so many bytes. Where a server was sent its end, only the records
-    /// count as sent.
+    /// Marks an ended run as not ended. `bytes` is the size of its records. If its end was sent to
+    /// a server, only the records count as sent from now on.
     pub(super) fn take_back_end(&self, no: i64, bytes: u64) -> Result<(), StoreError> {
         let sql = "UPDATE runs SET ended_at = NULL, exit_code = NULL, bytes = ?2, synced = min(synced, safe_seq) \
              WHERE no = ?1 AND ended_at IS NOT NULL";
@@ -282,7 +285,7 @@ impl Store {
         let machine: Option<String> = row.get(23)?;
         let state = match (row.get::<_, Option<i64>>(11)?, &machine) {
             (Some(ended_at_ms), _) => RunState::Ended(outcome(row, ended_at_ms)?),
-            // Whether it still goes on is known there alone.
+            // Only that machine knows whether the run continues.
             (None, Some(machine)) => RunState::Running { holder: format!("the machine {machine}") },
             (None, None) => match lock::holder(&self.folder(&head.id)) {
                 Some(holder) => RunState::Running { holder },
@@ -293,7 +296,7 @@ impl Store {
     }
 }
 
-/// Writes the rows of a new run, and gives its number.
+/// Writes the rows of a new run, and returns its number.
 pub(super) fn insert(db: &Connection, head: &RunHead, task: &TaskCopy, link: &Link) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO runs (id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, \
          started_at, bytes, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, 0, ?12)";

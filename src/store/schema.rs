@@ -1,4 +1,4 @@
-//! The database of a project: how it is opened, told from others, and brought up to date.
+//! The database of a project: opening, identification and migration.
 
 use super::StoreError;
 use super::files::sync_folder;
@@ -11,31 +11,33 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// The name of the file.
+/// The name of the database file.
 pub(super) const FILE: &str = "fledge.db";
-/// What a database of a kind is told by, in its head, and how it came to be what it is.
+/// A kind of database: its application id, and its migrations.
 pub(super) struct Form<'a> {
     pub(super) application: i64,
-    /// One step each from a version of the schema to the next. What was released is never changed.
+    /// The steps from each version of the schema to the next. A released step is never changed.
     pub(super) migrations: &'a [&'a str],
 }
 
-/// That of a project: "fldg".
+/// The form of a project's database. The application id is "fldg".
 const FORM: Form<'static> = Form { application: 0x666c_6467, migrations: MIGRATIONS };
-/// How long a write waits for those of other processes. To wait is better than to lose a run.
+/// The time that a write waits for those of other processes. Waiting is better than losing a run.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The same for what can as well be lost.
+/// The time that an access waits for other processes if its data is dispensable.
 const IMPATIENCE: Duration = Duration::from_millis(20);
-/// What every connection sets. Commits are written without a sync, and the write-ahead log is emptied in `Journal::sync`; 16 MB of it is
-/// for whoever never syncs. A process may have hundreds of connections, each of which mostly adds to the end: few pages are kept in memory.
+/// The settings of every connection. Commits are written without a sync, and `Journal::sync`
+/// empties the write-ahead log. The limit of 16 MB is for connections that never sync. A process
+/// may have hundreds of connections that mostly append, so each keeps few pages in memory.
 const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
 const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS, SYNC, MEMORY_OF_TASKS];
 
-/// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
-/// from one that goes no further. `synced` is what a server was sent of it.
+/// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine. They
+/// distinguish a journal that lost its end from one that is complete. `synced` is the number of
+/// records that were sent to a server, where the outcome counts as one more.
 const RUNS: &str = "
     CREATE TABLE runs (
         no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run_key TEXT UNIQUE, parent TEXT,
@@ -51,7 +53,7 @@ const RUNS: &str = "
         hash BLOB NOT NULL, PRIMARY KEY (run, seq), CHECK ((data IS NULL) <> (blob IS NULL))
     ) STRICT, WITHOUT ROWID;";
 
-/// What agents remember from run to run, and its words.
+/// Memories that agents keep from run to run, and their words.
 const MEMORY: &str = "
     CREATE TABLE memory (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL, expires_at INTEGER
@@ -68,8 +70,8 @@ const MEMORY: &str = "
         INSERT INTO memory_words (rowid, text) VALUES (new.id, new.text);
     END;";
 
-/// The same with ids that are made of what is remembered, and found by the stems of words. There was nothing in it yet. An expiry is
-/// what makes a memory ephemeral.
+/// Memories with ids that are derived from their content, found by the stems of words. The old
+/// tables were still empty. A memory with an expiry is ephemeral.
 const MEMORY_BY_ID: &str = "
     DROP TABLE memory_words;
     DROP TABLE memory;
@@ -89,9 +91,10 @@ const MEMORY_BY_ID: &str = "
         INSERT INTO memory_words (rowid, text) VALUES (new.no, new.text);
     END;";
 
-/// The records by one number, see [`super::events::place`]: rows of up to a page stay on theirs, where those of a table without such a
-/// number leave it at a quarter of one. A record that cannot have been written is left out, and its journal is then found to be damaged.
-/// `bytes` is known of every run from now on: of one that did not end, what its records take.
+/// Records by one number, see [`super::events::place`]. Rows of up to a page stay on their page;
+/// without such a number, rows leave theirs from a quarter of a page on. Impossible records are
+/// left out, and their journals then count as damaged. From this version on, every run has `bytes`;
+/// for a run that did not end, that is the size of its records.
 const EVENTS_BY_PLACE: &str = "
     ALTER TABLE events RENAME TO old_events;
     CREATE TABLE events (
@@ -103,15 +106,17 @@ const EVENTS_BY_PLACE: &str = "
     UPDATE runs SET bytes = (SELECT coalesce(sum(octet_length(data)), 0) FROM old_events WHERE run = no) WHERE bytes IS NULL;
     DROP TABLE old_events;";
 
-/// How long the steps of lanes take. `command` is the start of a digest of what the step runs, `run` counts those that have added to it.
+/// Durations of lane steps. `command` is the start of a digest of the step's command, and `run`
+/// counts the runs that have added durations.
 const DURATIONS: &str = "
     CREATE TABLE durations (
         lane TEXT NOT NULL, step TEXT NOT NULL, command TEXT NOT NULL, ms INTEGER NOT NULL, run INTEGER NOT NULL,
         PRIMARY KEY (lane, step, command)
     ) STRICT, WITHOUT ROWID;";
 
-/// Jobs that come again and monitors. `handled` and `weighed` are until when all that was due is dealt with; the unique rows of what was due
-/// hold all the same where the clock was set back. `monitor_news` is what others are to be told, until it is told.
+/// Recurring jobs and monitors. `handled` and `weighed` are the times up to which all due moments
+/// are handled. The unique indexes on `due` prevent duplicates even if the clock was set back.
+/// `monitor_news` contains the notifications that are still to be delivered.
 const JOBS: &str = "
     CREATE TABLE jobs (
         name TEXT PRIMARY KEY, kind TEXT NOT NULL, schedule TEXT NOT NULL, zone TEXT NOT NULL, handled INTEGER NOT NULL
@@ -142,31 +147,34 @@ const JOBS: &str = "
     ) STRICT;
     CREATE INDEX monitor_news_due ON monitor_news (next) WHERE ended IS NULL;";
 
-/// Runs that other machines have told of, and from which of the own ones on a server is told: of those whose number is larger. A run of
-/// another machine has its key here alone: it is none in this project.
+/// Runs received from other machines, and the own runs to be sent: those with a number above
+/// `beyond`. The key of a received run is only here, since it does not count as a key of this
+/// project.
 const SYNC: &str = "
     CREATE TABLE received (run INTEGER PRIMARY KEY, machine TEXT NOT NULL, run_key TEXT, heard_at INTEGER NOT NULL) STRICT;
     CREATE TABLE sending (one INTEGER PRIMARY KEY CHECK (one = 1), beyond INTEGER NOT NULL) STRICT;";
 
-/// `task` is the digest of the task whose outcome a memory tells. Null: it is no note of how a run ended.
+/// `task` is the digest of the task whose outcome a memory reports; null if the memory is not a
+/// note of how a run ended.
 const MEMORY_OF_TASKS: &str = "ALTER TABLE memory ADD COLUMN task TEXT;";
 
-/// Opens the database, new or old.
+/// Opens the database of a project, which is created or migrated if needed.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     open_up_to(path, &FORM, PATIENCE)
 }
 
-/// The same for a database of another kind.
+/// Opens a database of another kind.
 pub(super) fn open_form(path: &Path, form: &Form<'_>) -> Result<Connection, StoreError> {
     open_up_to(path, form, PATIENCE)
 }
 
-/// The same for who would rather go without it than wait for others.
+/// Opens the database of a project, and fails instead of waiting long for other processes.
 pub(super) fn open_at_once(path: &Path) -> Result<Connection, StoreError> {
     open_up_to(path, &FORM, IMPATIENCE)
 }
 
-/// The same for who only looks: `None` where there is none, or an older one.
+/// Opens the database of a project without creating or migrating it. Returns `None` if it is
+/// missing or older.
 pub(super) fn glance(path: &Path) -> Result<Option<Connection>, StoreError> {
     if !path.exists() {
         return Ok(None);
@@ -197,20 +205,22 @@ fn connect(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// Whether the connection moves the log into the database when it is closed as the last one. One that has only looked does not, nor one
-/// that has met an error: after that nothing is written again.
+/// Sets whether this connection moves the log into the database when it is closed as the last one.
+/// A connection that only read does not, nor one that met an error: after an error, nothing more is
+/// written.
 pub(super) fn tidy_up_at_last(db: &Connection, wanted: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !wanted).map(drop)
 }
 
-/// What the system has against writing here, which SQLite keeps to itself.
+/// Returns the system's reason against writing here, which SQLite does not report.
 fn refused(path: &Path) -> Option<io::Error> {
     let places = [Some(path), path.parent()].into_iter().flatten().filter(|place| place.exists());
     places.filter_map(|place| access(place, Access::WRITE_OK).err()).map(io::Error::from).next()
 }
 
-/// Makes the file its owner's alone; those that SQLite puts beside it get the same mode. By its name: closing a handle of our own would
-/// drop the locks that other connections of this process hold.
+/// Restricts the file to its owner; files that SQLite puts beside it get the same mode. The mode is
+/// changed by path: closing another handle would drop the locks that other connections of this
+/// process hold.
 fn keep_others_out(path: &Path) -> Result<(), StoreError> {
     let mode = fs::metadata(path).map(|meta| meta.permissions().mode() & 0o777);
     let closed = match mode {
@@ -218,10 +228,10 @@ fn keep_others_out(path: &Path) -> Result<(), StoreError> {
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
         Err(error) => Err(error),
     };
-    closed.map_err(|source| StoreError::new("keep others out of", path, source))
+    closed.map_err(|source| StoreError::new("restrict access to", path, source))
 }
 
-/// How many migrations it has seen; 0 for one that is empty.
+/// Returns the number of applied migrations; 0 for an empty database.
 fn version(db: &Connection, path: &Path, form: &Form<'_>) -> Result<usize, StoreError> {
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version";
     let found = db.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
@@ -241,19 +251,20 @@ fn version(db: &Connection, path: &Path, form: &Form<'_>) -> Result<usize, Store
     }
 }
 
-/// Goes from version to version, each in one transaction. One process at a time: another one that comes waits, if it has the patience.
+/// Applies the missing migrations, each in one transaction. One process migrates at a time. Others
+/// wait, or fail if their patience is short.
 fn migrate(db: &mut Connection, path: &Path, form: &Form<'_>, patience: Duration) -> Result<(), StoreError> {
     let lock = path.with_extension("migrating");
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
     let take = |file: &File| if patience < PATIENCE { file.try_lock().map_err(io::Error::from) } else { file.lock() };
     let held = file.and_then(|file| take(&file).map(|()| file));
     let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
-    let fail = |error| StoreError::database("bring up to date", path, error);
+    let fail = |error| StoreError::database("migrate", path, error);
     let (mut at, mut was_filled) = (version(db, path, form)?, true);
     if at == 0 {
         was_filled = false;
-        // The second only counts before anything is written. As long as there is no write-ahead log, a failure of the power is survived
-        // with the first alone.
+        // `auto_vacuum` takes effect only before anything is written. Without a write-ahead log,
+        // only `synchronous = FULL` survives a power failure.
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
         keep_log(db, path)?;
         db.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
@@ -273,7 +284,8 @@ fn migrate(db: &mut Connection, path: &Path, form: &Form<'_>, patience: Duration
     if was_filled { shrink(db).map_err(fail) } else { Ok(()) }
 }
 
-/// Gives the pages that are free now back to the file system, with the next checkpoint. Each step of the pragma frees one.
+/// Returns free pages to the file system with the next checkpoint. Each step of the pragma frees
+/// one page.
 pub(super) fn shrink(db: &Connection) -> rusqlite::Result<()> {
     let mut statement = db.prepare("PRAGMA incremental_vacuum")?;
     let mut steps = statement.query([])?;
@@ -281,19 +293,19 @@ pub(super) fn shrink(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Has the database kept with a write-ahead log. SQLite says in which mode the database is, and only after that writes it down, which may
-/// fail: the pragma is heard to its end.
+/// Switches the database to a write-ahead log. SQLite returns the mode before it writes it, which
+/// may fail, so the pragma is read to its end.
 fn keep_log(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let set = || -> rusqlite::Result<Option<String>> {
         let mut statement = db.prepare("PRAGMA journal_mode = WAL")?;
         let modes = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
         Ok(modes.into_iter().next())
     };
-    match set().map_err(|error| StoreError::database("keep a log beside", path, error))?.as_deref() {
+    match set().map_err(|error| StoreError::database("enable write-ahead logging for", path, error))?.as_deref() {
         Some("wal") => Ok(()),
         other => {
-            let stays = io::Error::other(format!("the database stays in the mode `{}`", other.unwrap_or_default()));
-            Err(StoreError::new("keep a log beside", path, stays))
+            let stays = io::Error::other(format!("the database stays in journal mode `{}`", other.unwrap_or_default()));
+            Err(StoreError::new("enable write-ahead logging for", path, stays))
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The store on real files: what is kept, what is found again, who may write, what is removed.
+//! Tests of the store on real files: storing, finding, locking and removing.
 
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
-/// A store in a folder of its own.
+/// Creates a store in a separate folder.
 pub(super) fn store() -> (TempDir, Store) {
     let home = crate::test_support::temp_dir();
     let store = Store::open(home.path(), Path::new("/a/app")).unwrap();
@@ -40,7 +40,7 @@ pub(super) fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
     begin(store, id).finish(&Outcome { exit_code, ended_at_ms, ..Outcome::default() }).unwrap();
 }
 
-/// A journal that is taken up again, and what is in it.
+/// Reopens a journal, and returns its records.
 pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), StoreError> {
     let mut records = Vec::new();
     let journal = Journal::reopen(store, &RunId::new(id), |record| {
@@ -50,7 +50,7 @@ pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), 
     Ok((journal, records))
 }
 
-/// Every record of a run, or the first error.
+/// Returns every record of a run, or the first error.
 pub(super) fn records(store: &Store, id: &str) -> Result<Vec<Record>, StoreError> {
     store.events(&RunId::new(id), 0)?.collect()
 }
@@ -326,7 +326,7 @@ fn a_run_is_found_by_what_people_type() {
     }
     let errors = ["0198", "0198-b", "", "%"].map(|name| store.find(name).unwrap_err().to_string());
     let wanted = [
-        "`0198` is the start of more than one run: 0198-aa, 0198-ab",
+        "`0198` matches more than one run: 0198-aa, 0198-ab",
         "there is no run `0198-b`",
         "there is no run ``",
         "there is no run `%`",

@@ -1,43 +1,46 @@
-//! What no server has been sent yet: a queue that needs no place of its own, since the journal is one.
+//! Data that was not sent to a server yet. The journal serves as the queue, so no separate one is
+//! kept.
 
 use super::events::unsigned;
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
 use rusqlite::params;
 
-/// What is to be sent of a run.
+/// The unsent data of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsent {
     /// The run.
     pub run: RunId,
-    /// The number of the first record that was not sent; 1 where nothing was, so that the run's head is to be sent first.
+    /// The number of the first unsent record; 1 if nothing was sent, so that the run's head must be
+    /// sent first.
     pub from: u64,
-    /// The number of the newest record. It may be before `from`: then only the end is to be sent.
+    /// The number of the newest record. If it is before `from`, only the end of the run is unsent.
     pub upto: u64,
-    /// Whether the run has ended, so that its outcome is to be sent after the records.
+    /// True if the run has ended, so that its outcome must be sent after the records.
     pub has_ended: bool,
 }
 
-/// Which runs are looked at.
+/// The runs to search for unsent data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhichUnsent {
-    /// Those that have begun since [`Store::begin_sending`] was first called.
+    /// Runs that began after the first call of [`Store::begin_sending`].
     Begun,
-    /// Those before, too.
+    /// All runs, including earlier ones.
     All,
 }
 
 impl Store {
-    /// From now on a server is told of new runs. Once this was said it stays so, and saying it again changes nothing.
+    /// Marks all new runs from now on for sending. The mark is permanent, and further calls change
+    /// nothing.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the database cannot be written.
     pub fn begin_sending(&self) -> Result<(), StoreError> {
         let sql = "INSERT OR IGNORE INTO sending (one, beyond) SELECT 1, coalesce(max(no), 0) FROM runs";
         self.db.execute(sql, []).map(drop).map_err(self.fault("write"))
     }
 
-    /// The runs of which something was not sent, the oldest first. Those of other machines are none of them.
+    /// Returns the runs with unsent data, oldest first. Runs of other machines are not among them.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -46,7 +49,8 @@ impl Store {
             WhichUnsent::Begun => "coalesce((SELECT beyond FROM sending), 9223372036854775807)",
             WhichUnsent::All => "-1",
         };
-        // The outcome counts as one record more. Of most runs all is sent, which their rows can tell.
+        // The outcome counts as one more record. Most runs are sent completely, which their rows
+        // show.
         let sql = format!(
             "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
              (SELECT coalesce(max(place) & 4294967295, 0) FROM events WHERE place BETWEEN no << 32 AND (no << 32) + 4294967295) \
@@ -64,13 +68,13 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// The runs that somebody here drives and a server knows, the oldest first: what that is told so that it knows they still go on. Of them
-    /// nothing may be unsent.
+    /// Returns the runs that are driven here and known to a server, oldest first, so that the
+    /// server can learn that they continue. They may have no unsent data.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn sent_and_driven(&self) -> Result<Vec<Unsent>, StoreError> {
-        // Of runs of other machines everything counts as sent, beyond every record.
+        // Runs of other machines count as sent beyond every record.
         let sql = "SELECT id, synced FROM runs WHERE no > coalesce((SELECT beyond FROM sending), 9223372036854775807) \
              AND ended_at IS NULL AND synced BETWEEN 1 AND 4294967295 ORDER BY no";
         let read = || -> rusqlite::Result<Vec<Unsent>> {
@@ -85,11 +89,11 @@ impl Store {
         Ok(known.into_iter().filter(|one| lock::holder(&self.folder(&one.run)).is_some()).collect())
     }
 
-    /// Notes that a server has acknowledged the records of a run up to this one, and its outcome if `with_end`. What was acknowledged
-    /// before stays so: words that come late take nothing back.
+    /// Notes that a server has acknowledged the records of a run up to this one, and its outcome if
+    /// `with_end`. A late call does not take back what was acknowledged before.
     ///
     /// # Errors
-    /// When there is no such run, or it cannot be written.
+    /// When there is no such run, or the database cannot be written.
     pub fn mark_sent(&self, run: &RunId, upto: u64, with_end: bool) -> Result<(), StoreError> {
         let sent = i64::try_from(upto.saturating_add(u64::from(with_end))).unwrap_or(i64::MAX);
         let sql = "UPDATE runs SET synced = max(synced, ?2) WHERE id = ?1";
@@ -120,7 +124,7 @@ mod tests {
         assert_eq!(queue(&store), [("one".into(), 1, 3, false), ("two".into(), 1, 1, false)]);
         store.mark_sent(&two, 1, false).unwrap();
         store.mark_sent(&one, 2, false).unwrap();
-        store.mark_sent(&one, 1, false).unwrap(); // late words
+        store.mark_sent(&one, 1, false).unwrap(); // a late call
         assert_eq!(queue(&store), [("one".into(), 3, 3, false)]);
         store.mark_sent(&one, 3, false).unwrap();
         assert_eq!(queue(&store), []);

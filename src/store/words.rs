@@ -1,11 +1,11 @@
-//! The words by which something is searched for: of any text, in the syntax of full-text queries, with nothing in them that has a
-//! meaning there.
+//! Search words of any text, in the syntax of full-text queries, quoted so that nothing in them has
+//! a special meaning.
 
-/// Words of a text that are looked for, at most: its first ones.
+/// The most words of a text that are searched: its first ones.
 const MOST: usize = 32;
-/// Bytes of the longest word that is looked for.
+/// The longest word that is searched, in bytes.
 const LONGEST: usize = 64;
-/// What stands in nearly every English text and says nothing about it.
+/// Words that occur in nearly every English text and say nothing about it.
 const EMPTY: &[&str] = &[
     "all", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "do", "does", "for", "from", "has", "have",
     "how", "if", "in", "into", "is", "it", "its", "make", "must", "no", "not", "of", "on", "or", "should", "so",
@@ -13,10 +13,11 @@ const EMPTY: &[&str] = &[
     "will", "with", "you", "your",
 ];
 
-/// The different words of a text in their order, each as a query for itself: letters and digits in quotes.
+/// Returns the different words of a text in their order, each as a separate query: letters and
+/// digits in quotes.
 pub(super) fn queries(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    // A text may be all one word again and again; what is far behind its start is not what it is about.
+    // A text may repeat one word over and over, and words far behind its start say little about it.
     for word in text.split(|c: char| !c.is_alphanumeric()).take(100 * MOST) {
         let word = word.to_lowercase();
         let says_something = word.len() > 1 && word.len() <= LONGEST && EMPTY.binary_search(&word.as_str()).is_err();

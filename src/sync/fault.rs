@@ -1,47 +1,47 @@
-//! Why something was not sent.
+//! Errors of sending runs.
 
 use crate::courier::CourierError;
 use crate::id::RunId;
 use crate::store::StoreError;
 
-/// Something was not sent. It stays unsent.
+/// An error of sending. The data stays unsent.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum SyncFault {
-    /// It did not get there, or no answer came back.
+    /// The request did not arrive, or no answer came back.
     #[error(transparent)]
     Courier(#[from] CourierError),
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A look into the store panicked.
-    #[error("the runs could not be looked through")]
+    /// The access to the store panicked.
+    #[error("cannot read the stored runs")]
     Broken,
-    /// The address is not one that a token may be sent to.
-    #[error("{host} is not this machine and not https: whoever is on the way could read the token")]
+    /// A token may not be sent to this address.
+    #[error("refusing to send the token to {host} without https")]
     Unguarded { host: String },
-    /// The token is not the right one.
-    #[error("{host} does not take the token (status {status})")]
+    /// The server refuses the token.
+    #[error("{host} rejects the token (status {status})")]
     Token { host: String, status: u16 },
-    /// There is no server of this kind.
-    #[error("{host} is no fledge server that takes runs (status {status})")]
+    /// The address is not that of a fledge server that takes runs.
+    #[error("{host} is not a fledge server that accepts runs (status {status})")]
     NoServer { host: String, status: u16 },
-    /// The server cannot take anything now.
-    #[error("{host} cannot take runs now (status {status}): {detail}")]
+    /// The server cannot take runs now.
+    #[error("{host} cannot accept runs now (status {status}): {detail}")]
     Later { host: String, status: u16, detail: String },
-    /// What was answered is no receipt for what was sent.
-    #[error("{host} answers something else than a receipt for what was sent: {what}")]
+    /// The answer is not a receipt for what was sent.
+    #[error("invalid receipt from {host}: {what}")]
     NoReceipt { host: String, what: String },
-    /// The server does not take this run.
-    #[error("run {run} is not taken by {host} (status {status}): {detail}")]
+    /// The server refuses this run.
+    #[error("{host} rejects run {run} (status {status}): {detail}")]
     Refused { run: RunId, host: String, status: u16, detail: String },
-    /// A record is larger than what is sent at once.
-    #[error("record {seq} of run {run} is too large to be sent ({bytes} bytes)")]
+    /// A record is larger than one parcel may be.
+    #[error("record {seq} of run {run} is too large to send ({bytes} bytes)")]
     TooLarge { run: RunId, seq: u64, bytes: usize },
 }
 
 impl SyncFault {
-    /// Whether it is about one run alone, so that others may go.
+    /// Returns true if the error concerns one run alone, so that other runs can be sent.
     pub fn is_of_one_run(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::TooLarge { .. } | Self::NoReceipt { .. } => true,

@@ -1,37 +1,40 @@
-//! Who takes what other machines tell: held against the chain, kept whole or not at all.
+//! The receiving side of sync: checks each parcel against the chain, and stores it whole or not at
+//! all.
 
 use super::wire::{Parcel, Receipt, WIRE_VERSION};
 use crate::store::{Store, StoreError, Untaken};
 
-/// The longest name of a machine.
+/// The longest name of a machine, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// A parcel is not taken.
+/// A parcel was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// It can never be taken as it is.
+    /// The parcel is invalid and can never be taken.
     #[error("{0}")]
     Wrong(String),
-    /// What comes before it is not here.
+    /// Earlier records are missing here.
     #[error("{why}: send from record {send_from}")]
     Gap {
-        /// What is here.
+        /// A message that says which records are here.
         why: String,
-        /// The first record that is not here; 1 where nothing is, so that the run's head is to be sent first.
+        /// The first missing record; 1 if nothing is here, so that the run's head must be sent
+        /// first.
         send_from: u64,
     },
-    /// It contradicts what is here.
+    /// The parcel contradicts what is stored here.
     #[error("{0}")]
     Conflict(String),
-    /// It cannot be kept.
+    /// The parcel cannot be stored.
     #[error(transparent)]
     Store(StoreError),
 }
 
-/// Takes a parcel; what it says is safe here when this returns.
+/// Stores a parcel. Its content is safe here when this returns.
 ///
 /// # Errors
-/// When it is wrong, contradicts what is here, or cannot be kept: then nothing of it is.
+/// When the parcel is invalid, contradicts what is stored, or cannot be stored. Then nothing of it
+/// is stored.
 pub fn take(store: &Store, parcel: Parcel, now_ms: i64) -> Result<Receipt, Refused> {
     sound(&parcel).map_err(Refused::Wrong)?;
     let receipt = parcel.receipt();
@@ -44,7 +47,7 @@ pub fn take(store: &Store, parcel: Parcel, now_ms: i64) -> Result<Receipt, Refus
             Untaken::Torn { seq: 0, .. } => {
                 let theirs = newer.unwrap_or_default();
                 Refused::Wrong(format!(
-                    "{why}; it was begun by fledge {theirs}, and this is {}: the newer one may know more of a run",
+                    "{why}; fledge {theirs} started the run, but this is fledge {}: the newer version may record more",
                     env!("CARGO_PKG_VERSION")
                 ))
             }
@@ -54,26 +57,27 @@ pub fn take(store: &Store, parcel: Parcel, now_ms: i64) -> Result<Receipt, Refus
     })
 }
 
-/// What can be seen of a parcel alone. A run's name becomes one of a folder.
+/// Checks a parcel by itself. The run's id is checked strictly, since it becomes the name of a
+/// folder.
 fn sound(parcel: &Parcel) -> Result<(), String> {
     let Parcel { schema_version, machine, run, records, after, .. } = parcel;
     if *schema_version != WIRE_VERSION {
-        return Err(format!("the parcel has version {schema_version}, and this server knows version {WIRE_VERSION}"));
+        return Err(format!("unsupported parcel version {schema_version}: this server expects version {WIRE_VERSION}"));
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if machine.is_empty() || machine.len() > LONGEST_NAME || !machine.chars().all(is_plain) {
         return Err(format!("the machine's name must be 1 to {LONGEST_NAME} letters, digits, `.`, `_` or `-`"));
     }
     if uuid::Uuid::try_parse(run.as_str()).ok().map(|id| id.hyphenated().to_string()).as_deref() != Some(run.as_str()) {
-        return Err("the run's id must be a UUID in its usual form, in small letters".into());
+        return Err("the run id must be a hyphenated UUID in lower case".into());
     }
     if let Some(bad) =
         records.iter().find(|record| serde_json::from_str::<serde::de::IgnoredAny>(&record.data).is_err())
     {
-        return Err(format!("the data of record {} is no JSON", bad.seq));
+        return Err(format!("the data of record {} is not JSON", bad.seq));
     }
     if after.saturating_add(records.len() as u64) > u64::from(u32::MAX) {
-        return Err("a journal cannot be so long".into());
+        return Err("too many records for a journal".into());
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What runs elsewhere have to tell a server: records are sent as their journal has them, and believed only as far as their chain holds.
+//! Sync of runs to a server. Records are sent as they are in the journal, and the server accepts
+//! them only if they continue the hash chain.
 //!
 //! ```text
 //! wire     what goes over: a parcel, its receipt, a refusal
@@ -7,8 +8,8 @@
 //! intake   who takes it
 //! ```
 //!
-//! A run is not held up, nor is its end changed, by whatever a server does. Nothing counts as sent but what the server has named by its
-//! link in the chain.
+//! A server neither delays a run nor changes its outcome. Data counts as sent only if the server
+//! confirms it by its link in the chain.
 
 mod fault;
 mod intake;

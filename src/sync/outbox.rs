@@ -1,5 +1,5 @@
-//! What is to be sent of a project's runs, and what was. The store is opened for each look: sending may take long, and is waited for
-//! elsewhere than where runs are driven.
+//! The unsent data of a project's runs. Each access opens the store again: sending may take long,
+//! and it happens apart from the code that drives runs.
 
 use super::SyncFault;
 use super::wire::{Begin, LARGEST_PARCEL, Parcel, WIRE_VERSION, WireRecord};
@@ -7,10 +7,10 @@ use crate::id::RunId;
 use crate::store::{RunState, Store, StoreError, Unsent, WhichUnsent};
 use std::path::PathBuf;
 
-/// The runs of a project, for whoever sends them.
+/// The runs of a project, as the sender reads them.
 #[derive(Debug, Clone)]
 pub struct Outbox {
-    /// Where fledge keeps its state.
+    /// The folder of fledge's state.
     pub state_dir: PathBuf,
     /// The project, as [`Store::open`] takes it.
     pub project: PathBuf,
@@ -19,31 +19,31 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// From now on new runs are to be sent.
+    /// Marks all new runs from now on for sending.
     ///
     /// # Errors
-    /// When the store says no.
+    /// When the store cannot be opened or written.
     pub fn begin(&self) -> Result<(), StoreError> {
         Store::open(&self.state_dir, &self.project)?.begin_sending()
     }
 
-    /// What was not sent, the oldest first.
+    /// Returns the runs with unsent data, oldest first.
     pub(super) async fn unsent(&self, which: WhichUnsent) -> Result<Vec<Unsent>, SyncFault> {
         self.look(move |store, _| store.unsent(which)).await
     }
 
-    /// The runs that go on here and that a server knows.
+    /// Returns the runs that are driven here and known to a server.
     pub(super) async fn sent_and_driven(&self) -> Result<Vec<Unsent>, SyncFault> {
         self.look(|store, _| store.sent_and_driven()).await
     }
 
-    /// The next piece of a run after this record, not larger than a parcel may be.
+    /// Returns the next parcel of a run after this record.
     pub(super) async fn parcel(&self, run: &RunId, after: u64) -> Result<Parcel, SyncFault> {
         let run = run.clone();
         self.look(move |store, machine| packed(store, machine, &run, after)).await?
     }
 
-    /// That a server has all of a parcel.
+    /// Notes that a server has all of a parcel.
     pub(super) async fn sent(&self, run: &RunId, upto: u64, with_end: bool) -> Result<(), SyncFault> {
         let run = run.clone();
         self.look(move |store, _| store.mark_sent(&run, upto, with_end)).await
@@ -60,7 +60,8 @@ impl Outbox {
     }
 }
 
-/// Packs records until the parcel is full. The end of the run goes with its last record.
+/// Packs records until the parcel is full. The end of the run follows its last record in the same
+/// parcel.
 pub(super) fn packed(
     store: &Store,
     machine: &str,

@@ -1,4 +1,5 @@
-//! Who sends: run by run, parcel by parcel, and a parcel counts only when the server names its last link.
+//! The sending side of sync: run by run, parcel by parcel. A parcel counts as sent only if the
+//! server confirms its last link.
 
 use super::wire::{Parcel, Receipt, Refusal};
 use super::{Outbox, SyncFault};
@@ -9,16 +10,16 @@ use crate::store::{Unsent, WhichUnsent};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// How long one parcel may take.
+/// The time limit for one parcel.
 const PARCEL_TIME: Duration = Duration::from_secs(30);
 /// The most bytes of an answer.
 const LARGEST_ANSWER: usize = 64 * 1024;
-/// How often a server may ask for what it was sent before, of one run.
+/// The most times that a server may ask for earlier records of one run.
 const MOST_REWINDS: u32 = 2;
-/// How seldom it is tried at most where the server does not answer.
+/// The longest pause between two attempts while sending fails.
 const SLOWEST_PACE: Duration = Duration::from_secs(60);
 
-/// A way to a server, for the runs of one project.
+/// The sender of one project's runs to a server.
 #[derive(Debug, Clone)]
 pub struct Sender {
     outbox: Outbox,
@@ -26,7 +27,7 @@ pub struct Sender {
     token: Token,
 }
 
-/// The token: shown to nobody.
+/// The token, hidden in debug output.
 #[derive(Clone)]
 struct Token(String);
 
@@ -36,24 +37,27 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// What was sent.
+/// The result of sending.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// Runs of which all was taken.
+    /// The number of runs that the server has completely.
     pub runs: u64,
-    /// Records that were taken.
+    /// The number of records that the server has taken.
     pub records: u64,
-    /// Runs of which something is still to be sent.
+    /// The number of runs that still have unsent data.
     pub left: u64,
-    /// Why, each once: what is about one run goes on with the next one, anything else ends the sending.
+    /// The errors. An error of one run does not keep the next run from being sent; any other error
+    /// ends the sending.
     pub faults: Vec<SyncFault>,
 }
 
 impl Sender {
-    /// Prepares to send to the server at this address: that of the server, without the path of what is sent.
+    /// Prepares to send to a server. `server` is the server's address, without the path of the
+    /// request.
     ///
     /// # Errors
-    /// When nothing may be sent there, or cannot.
+    /// When the address is invalid, a token may not be sent to it, or the connection cannot be set
+    /// up.
     pub fn new(server: &str, token: &str, outbox: Outbox, ways: &Ways) -> Result<Self, SyncFault> {
         let address = Address::parse(server)?;
         if !address.is_guarded() {
@@ -63,17 +67,18 @@ impl Sender {
         Ok(Self { outbox, courier, token: Token(token.to_owned()) })
     }
 
-    /// What may be shown of where it goes.
+    /// Returns the server's host, which may be shown.
     pub fn host(&self) -> String {
         self.courier.address().host()
     }
 
-    /// What is sent, and out of where.
+    /// Returns the source of the runs.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// Sends what was not sent, the oldest run first. Dropped on its way, what has no receipt stays unsent.
+    /// Sends the unsent data, oldest run first. If the future is dropped, data without a receipt
+    /// stays unsent.
     pub async fn send(&self, which: WhichUnsent) -> Said {
         let mut said = Said::default();
         let unsent = match self.outbox.unsent(which).await {
@@ -102,10 +107,11 @@ impl Sender {
         said
     }
 
-    /// Tells the server of the runs that go on here, also where nothing happens in them: so that it knows that this machine lives.
+    /// Sends a heartbeat for each run that is driven here. It tells the server that this machine is
+    /// alive, even if nothing happens in the run.
     ///
     /// # Errors
-    /// When the server did not take it.
+    /// When the server does not take a heartbeat.
     pub async fn beat(&self) -> Result<(), SyncFault> {
         for one in self.outbox.sent_and_driven().await? {
             self.send_run(&one, &mut 0).await?;
@@ -113,8 +119,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends what there is to send, again and again at this pace: more seldom where it does not go. Never ends; what goes wrong is told by who
-    /// sends the rest in the end.
+    /// Sends unsent data repeatedly, at this interval, and less often while sending fails. Never
+    /// returns. It reports no errors: the final call of [`Sender::send`] does.
     pub async fn follow(&self, usual: Duration) -> Infallible {
         let (mut pace, mut since_beat) = (usual, Duration::ZERO);
         loop {
@@ -132,7 +138,7 @@ impl Sender {
 
     async fn send_run(&self, unsent: &Unsent, records: &mut u64) -> Result<(), SyncFault> {
         let run = &unsent.run;
-        // Where only its end was not sent, that goes after the last record.
+        // If only the end of the run is unsent, it is sent after the last record.
         let (mut after, mut rewinds) = ((unsent.from - 1).min(unsent.upto), 0);
         loop {
             let parcel = self.outbox.parcel(run, after).await?;
@@ -144,7 +150,8 @@ impl Sender {
                 }
                 Reply::SendFrom(from, detail) => {
                     rewinds += 1;
-                    // What the server lacks was sent before, so it is not behind what is sent now.
+                    // The server can lack only records that were sent before, so they precede this
+                    // parcel.
                     if rewinds > MOST_REWINDS || from == 0 || from > after {
                         return Err(self.refused(run, 409, detail));
                     }
@@ -168,10 +175,10 @@ impl Sender {
         match answer.status {
             200 => {
                 let no = |what: &str| SyncFault::NoReceipt { host: host.clone(), what: what.to_owned() };
-                let receipt: Receipt = serde_json::from_slice(&answer.body).map_err(|_| no("no JSON of that form"))?;
+                let receipt: Receipt = serde_json::from_slice(&answer.body).map_err(|_| no("unexpected format"))?;
                 match receipt == parcel.receipt() {
                     true => Ok(Reply::Taken),
-                    false => Err(no("another run, another record, or another link of the chain")),
+                    false => Err(no("wrong run, record or link of the chain")),
                 }
             }
             401 | 403 => Err(SyncFault::Token { host, status: answer.status }),
@@ -190,10 +197,10 @@ impl Sender {
     }
 }
 
-/// What a server says to a parcel.
+/// A server's answer to a parcel.
 enum Reply {
-    /// It has all of it.
+    /// The server has all of the parcel.
     Taken,
-    /// It lacks what comes before.
+    /// The server lacks earlier records.
     SendFrom(u64, String),
 }

@@ -1,4 +1,4 @@
-//! Senders and what answers them: honest servers over a bad network, and servers that lie.
+//! Tests of senders, with honest servers over a bad network and with servers that lie.
 
 mod astray;
 mod beats;
@@ -16,28 +16,28 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// What the network, or the server, does with one request.
+/// A behaviour of the network or the server for one request.
 #[derive(Debug, Clone, PartialEq)]
 enum Fate {
-    /// As it should be.
+    /// The request and its answer arrive.
     Fine,
-    /// It never comes.
+    /// The request is lost.
     Lost,
-    /// It is taken, and the answer is lost.
+    /// The request arrives, and the answer is lost.
     Unanswered,
-    /// Half of it comes.
+    /// Half of the request arrives.
     Cut,
-    /// It comes twice.
+    /// The request arrives twice.
     Twice,
-    /// Older ones come once more, the newest first, then this one.
+    /// Older requests arrive again, newest first, then this one.
     AfterOlder,
-    /// The answer is this.
+    /// The server answers with this body.
     Says(String),
-    /// The same with headers of its own.
+    /// The server answers with this text, headers included.
     SaysAll(String),
 }
 
-/// A server in a thread of its own, with a store in a folder; each request has its fate, and those beyond are fine.
+/// A server in its own thread. Each request has its fate; later ones succeed.
 struct Server {
     url: String,
     home: TempDir,
@@ -80,7 +80,7 @@ impl Server {
 fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, heard: &Mutex<Vec<Vec<u8>>>) {
     let Some(body) = request(&mut socket) else { return };
     let fate = fates.lock().unwrap().pop_front().unwrap_or(Fate::Fine);
-    // A new connection to the store for each: a server that was begun anew.
+    // Opens the store for each request, as a restarted server would.
     let store = Store::open(state, project()).unwrap();
     let answer = |body: &[u8]| match serde_json::from_slice::<Parcel>(body) {
         Err(_) => (400, "{}".to_owned()),
@@ -110,7 +110,8 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
             answer(&body)
         }
         Fate::Says(said) => (200, said),
-        // It closes, and says so: else the next request may be sent where nobody listens any more.
+        // Announces the end of the connection; otherwise the client may reuse it for the next
+        // request.
         Fate::SaysAll(all) => {
             let all = all.replacen("\r\n", "\r\nconnection: close\r\n", usize::from(all.starts_with("HTTP/")));
             return drop(socket.write_all(all.as_bytes()));
@@ -142,7 +143,7 @@ fn request(socket: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// A machine with runs of its own.
+/// A machine with its own runs.
 struct Machine {
     home: TempDir,
     name: String,
@@ -235,7 +236,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each machine has two runs; each step opens what is kept anew, as a process does that comes after one which was killed.
+    /// Each machine has two runs. Each step reopens the store, like a process after a killed one.
     #[test]
     fn whatever_the_network_does_the_journals_are_equal_in_the_end(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -281,7 +282,7 @@ proptest! {
             prop_assert_eq!(&theirs.0, &ours.0);
             match theirs.1 {
                 RunState::Ended(_) => prop_assert_eq!(&theirs.1, &ours.1),
-                // That an end was taken back is heard with the next record.
+                // The server learns only with the next record that an end was taken back.
                 RunState::Running { .. } | RunState::Interrupted => {}
             }
         }
@@ -335,7 +336,7 @@ async fn a_server_that_lies_has_nothing_marked_as_sent() {
         assert_eq!(machine.store().unsent(WhichUnsent::Begun).unwrap(), before, "{lie:?}");
         assert!(asked > 0);
     }
-    // Back and back again: it is asked a bounded number of times.
+    // A server that always asks for earlier records is asked a limited number of times.
     let back = || Fate::SaysAll("HTTP/1.1 409 No\r\ncontent-length: 16\r\n\r\n{\"send_from\": 1}".into());
     let asked = server.asked();
     server.will([Fate::Fine]);
@@ -357,7 +358,7 @@ async fn a_run_that_is_refused_holds_up_no_other_and_a_server_that_is_down_ends_
     server.will([Fate::Lost]);
     let (asked, said) = (server.asked(), machine.sender(&server.url).send(WhichUnsent::Begun).await);
     assert_eq!((said.runs, said.left, server.asked() - asked), (0, 1, 1), "{said:?}");
-    let slow = machine.sender("http://127.0.0.1:9"); // nobody listens there
+    let slow = machine.sender("http://127.0.0.1:9"); // nothing listens there
     let said = tokio::time::timeout(PATIENCE, slow.send(WhichUnsent::Begun)).await.unwrap();
     assert!(matches!(said.faults.as_slice(), [SyncFault::Courier(_)]), "{said:?}");
 }

@@ -1,83 +1,83 @@
-//! What goes over the wire, as JSON.
+//! The messages between sender and server, as JSON.
 
 use crate::id::RunId;
 use crate::store::{Delivery, Outcome, Record, RunHead, TaskCopy};
 use serde::{Deserialize, Serialize};
 
-/// The version of this form.
+/// The version of the message format.
 pub const WIRE_VERSION: u32 = 1;
-/// Bytes that a parcel may have as JSON. A server takes a little more.
+/// The most bytes of a parcel as JSON. A server accepts a little more.
 pub const LARGEST_PARCEL: usize = 6 * 1024 * 1024;
 
 /// A piece of a run's journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Parcel {
-    /// The version of this form.
+    /// The version of the message format.
     pub schema_version: u32,
     /// The machine that drives the run.
     pub machine: String,
     /// The run.
     pub run: RunId,
-    /// What it was begun with; only where `after` is 0.
+    /// The start of the run; only if `after` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Begin>,
-    /// The number of the record before the first one; 0 for the head of the run.
+    /// The number of the record before the first one in `records`; 0 for the head of the run.
     pub after: u64,
     /// The link of that record, in hexadecimal.
     pub link: String,
-    /// Records, in order and without a gap.
+    /// The records, in order and without a gap.
     pub records: Vec<WireRecord>,
-    /// How the run ended with the last of them, where it did.
+    /// The outcome of the run, if it ended with the last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
 }
 
-/// What a run was begun with, as its chain begins with it.
+/// The start of a run, and of its chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Begin {
-    /// Its head.
+    /// The run's head.
     #[cfg_attr(feature = "cli", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub head: RunHead,
-    /// Its task.
+    /// The run's task.
     #[cfg_attr(feature = "cli", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub task: TaskCopy,
 }
 
-/// One record.
+/// A record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WireRecord {
-    /// Its number, from 1.
+    /// The record's number, from 1.
     pub seq: u64,
     /// Milliseconds since the start of the run.
     pub at_ms: u64,
-    /// What kind of event it is.
+    /// The kind of the event.
     pub kind: String,
-    /// The event, as a text of JSON: byte by byte what the link is over.
+    /// The event as JSON text, byte for byte as the link covers it.
     pub data: String,
-    /// Its link, in hexadecimal.
+    /// The record's link, in hexadecimal.
     pub link: String,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct End {
-    /// Milliseconds since 1970.
+    /// The end of the run, in milliseconds since 1970.
     pub ended_at_ms: i64,
-    /// The reason, by its name.
+    /// The name of the reason.
     pub reason: String,
     /// The exit code.
     pub exit_code: u8,
-    /// Whether the work counts.
+    /// True if the work counts as verified.
     pub verified: bool,
-    /// Whether somebody asked for it to stop.
+    /// True if a stop was requested.
     pub cancelled: bool,
-    /// How often the gate was reached.
+    /// The number of times that the run reached the gate.
     pub attempts: u64,
-    /// Model calls that completed.
+    /// The number of completed model calls.
     pub turns: u64,
     /// Tokens read by models, cached ones included.
     pub tokens_in: u64,
@@ -85,13 +85,13 @@ pub struct End {
     pub tokens_out: u64,
     /// Tokens that came from a provider's cache.
     pub tokens_cached: u64,
-    /// The price in millionths of a US dollar, where it is known.
+    /// The price in millionths of a US dollar, if known.
     pub cost_micros: Option<u64>,
-    /// What was done, in one line.
+    /// A summary of the work, in one line.
     pub summary: String,
 }
 
-/// What a server has taken: it is safe there.
+/// A server's receipt: the parcel is safe there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Receipt {
@@ -101,34 +101,34 @@ pub struct Receipt {
     pub upto: u64,
     /// The link of that record, in hexadecimal.
     pub link: String,
-    /// Whether the end of the run was in the parcel.
+    /// True if the parcel contained the end of the run.
     pub end: bool,
 }
 
-/// What a refusal says beside its words. Nothing of it has to be there.
+/// The body of a refusal. Every field is optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// For people.
+    /// A message for people.
     #[serde(default)]
     pub detail: String,
-    /// The number of the record from which on it is to be sent again; 1 for all of the run.
+    /// The number of the first record to send again; 1 for the whole run.
     #[serde(default)]
     pub send_from: Option<u64>,
 }
 
 impl Parcel {
-    /// The number of its last record; that before the first one where it has none.
+    /// Returns the number of the last record, or `after` if the parcel has none.
     pub fn last(&self) -> u64 {
         self.records.last().map_or(self.after, |record| record.seq)
     }
 
-    /// What has to be answered for it to count as sent.
+    /// Returns the receipt that the server must answer for the parcel to count as sent.
     pub fn receipt(&self) -> Receipt {
         let link = self.records.last().map_or(&self.link, |record| &record.link).clone();
         Receipt { run: self.run.clone(), upto: self.last(), link, end: self.end.is_some() }
     }
 
-    /// As it is kept.
+    /// Converts the parcel for the store.
     pub fn delivery(self) -> Delivery {
         let Self { machine, run, begin, after, link, records, end, schema_version: _ } = self;
         let record = |WireRecord { seq, at_ms, kind, data, link }| (Record { seq, at_ms, kind, data }, link);

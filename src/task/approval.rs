@@ -1,42 +1,43 @@
-//! Which commands of the shell a person must agree to: patterns over what a command line runs, in whatever dress it comes. What cannot be
-//! taken apart is asked about, and so is what runs something that does not stand in the command line.
+//! The shell commands that need a person's approval. Patterns match the commands that a command
+//! line runs, however they are quoted or wrapped. A command line that cannot be parsed needs
+//! approval. So does one that runs code which is not part of it.
 
 use super::command_line::{Word, commands};
 use globset::{GlobBuilder, GlobMatcher};
 
-/// The longest command line that is taken apart, in bytes.
+/// The longest command line that is parsed, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// How deep command lines may stand in words of others.
+/// The maximum nesting of command lines in words of other command lines.
 const DEPTH: u32 = 6;
 
-/// Words that stand before a command.
+/// Words that may precede a command.
 const OPENERS: &str = "{ } ! if then elif else fi while until do done time in";
-/// What runs the text that it is given, or has a name mean something else.
+/// Commands that run a text given to them, or change the meaning of a name.
 const EVALUATORS: &str = ". source eval alias hash enable trap fc coproc";
-/// Shells, which run what they read.
+/// Shells, which run the text that they read.
 const SHELLS: &str = "sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox pwsh";
-/// What runs the command that it is given.
+/// Commands that run a command given to them.
 const WRAPPERS: &str = "env xargs parallel nice nohup timeout time sudo doas exec command builtin setsid stdbuf ionice chrt taskset chroot \
     unshare nsenter watch find fd ssh strace ltrace script su runuser flock at batch crontab systemd-run entr ld.so coproc";
-/// What adds words of its own to the command that it is given.
+/// Commands that append words of their own to the command given to them.
 const FEEDERS: &str = "xargs parallel fd find";
-/// What runs programs in a language of its own.
+/// Interpreters of other languages.
 const INTERPRETERS: &str =
     "python perl ruby node nodejs deno bun php lua tclsh expect osascript rscript gdb vim vi ex ed emacs";
-/// Options after which such a program stands in the command line.
+/// Options after which the command line contains code for an interpreter.
 const INLINE: &str = "- -c -e -E -r -p -pe -ne -le -i --eval --print --command eval --exec -ex +";
 const AWKS: &str = "awk gawk mawk nawk";
-/// Variables that say which programs a name means, or what is run besides.
+/// Variables that change the program that a name means, or run additional code.
 const LEADING: &str = "PATH ENV BASH_ENV IFS SHELLOPTS PROMPT_COMMAND";
-/// Where programs are that no agent has written.
+/// Folders of programs that an agent cannot have written.
 const PLACES: &str = "/bin/ /sbin/ /usr/ /opt/ /nix/store/ /run/current-system/ ~/.cargo/bin/ ~/.rustup/";
 
 fn is_in(words: &str, word: &str) -> bool {
     words.split_whitespace().any(|known| known == word)
 }
 
-/// Whether a person must agree to this command line, by these patterns. `git push*` is a pattern over the text of a command, and over its
-/// words: options before one are passed over.
+/// Returns whether this command line needs approval under these patterns. A pattern such as `git
+/// push*` matches the text of a command, and also its words, skipping options before a word.
 pub fn asks(command: &str, patterns: &[String]) -> bool {
     if patterns.is_empty() {
         return false;
@@ -46,13 +47,13 @@ pub fn asks(command: &str, patterns: &[String]) -> bool {
     rules.iter().any(|rule| rule.whole.is_match(command.trim())) || is_asked(command, &rules, true, DEPTH)
 }
 
-/// A pattern, compiled.
+/// A compiled pattern.
 struct Rule {
     whole: GlobMatcher,
-    /// The same with anything behind it.
+    /// The pattern followed by any text.
     begun: GlobMatcher,
     words: Vec<GlobMatcher>,
-    /// Whether it may begin with anything.
+    /// Whether the pattern may begin with any text.
     is_open: bool,
 }
 
@@ -69,7 +70,8 @@ impl Rule {
         })
     }
 
-    /// Whether the command that begins with the first word may be meant. `is_fed`: more words may come behind.
+    /// Returns whether the pattern may mean the command that begins with the first word. `is_fed`
+    /// means that further, unknown words may follow.
     fn means(&self, words: &[Word], is_fed: bool) -> bool {
         let Some((name, rest)) = words.split_first() else { return false };
         let text = |name: &str| {
@@ -87,7 +89,7 @@ impl Rule {
             return false;
         }
         if is_fed {
-            return true; // with which words, nobody knows
+            return true; // the further words are unknown
         }
         let (mut wanted, mut may_be_value) = (self.words[1..].iter().peekable(), false);
         for word in rest {
@@ -106,7 +108,7 @@ impl Rule {
         wanted.peek().is_none()
     }
 
-    /// Whether a text has it in it, at the beginning of a word.
+    /// Returns whether a text contains the pattern at the start of a word.
     fn is_within(&self, text: &str) -> bool {
         let text: String = text.chars().filter(|c| !"'\"\\`".contains(*c)).collect();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -116,7 +118,8 @@ impl Rule {
     }
 }
 
-/// Whether a command line is asked about. `is_run`: it is run for sure; else it is a text of which nobody knows what becomes of it.
+/// Returns whether a command line needs approval. `is_run` means that the text is certainly run as
+/// a command line. Otherwise, its use is unknown.
 fn is_asked(text: &str, rules: &[Rule], is_run: bool, depth: u32) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return is_run };
     match commands(text) {
@@ -168,17 +171,17 @@ fn must_ask(words: &[Word], rules: &[Rule], is_run: bool, depth: u32) -> bool {
     false
 }
 
-/// The name of a program without the folders before it.
+/// Returns the name of a program without its folders.
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a word may be a command line of its own.
+/// Returns whether a word may itself be a command line.
 fn is_text(word: &str) -> bool {
     word.contains(|c: char| c.is_whitespace() || ";|&$`()'\"\\<>".contains(c))
 }
 
-/// The name of the variable that a word sets.
+/// Returns the name of the variable that a word sets.
 fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -186,14 +189,14 @@ fn assigned(word: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
 }
 
-/// Whether a word has names of programs mean something else.
+/// Returns whether a word changes the meaning of program names.
 fn leads_astray(word: &Word) -> bool {
     let is_leading =
         |name: &str| is_in(LEADING, name) || ["LD_", "DYLD_", "GIT_"].iter().any(|start| name.starts_with(start));
     assigned(&word.text).is_some_and(is_leading) || word.text.to_ascii_lowercase().contains("alias.")
 }
 
-/// Whether nobody can say by its name what a command runs.
+/// Returns whether the name of a command does not tell what it runs.
 fn is_unclear(name: &Word) -> bool {
     let is_known_place = |place: &str| name.text.starts_with(place);
     !name.is_whole
@@ -201,7 +204,8 @@ fn is_unclear(name: &Word) -> bool {
         || name.text.contains('/') && (!PLACES.split_whitespace().any(is_known_place) || name.text.contains("/.."))
 }
 
-/// Whether a shell with these arguments runs a text that stands there and is not asked about. One that reads a file or its input is not.
+/// Returns whether a shell with these arguments runs a text in its arguments that needs no
+/// approval. A shell that reads a file or its input does not.
 fn is_clear_script(arguments: &[Word], rules: &[Rule], depth: u32) -> bool {
     let mut arguments = arguments.iter();
     let has_script = arguments
@@ -212,7 +216,8 @@ fn is_clear_script(arguments: &[Word], rules: &[Rule], depth: u32) -> bool {
     script.is_some_and(|script| !script.text.starts_with('-') && !is_asked(&script.text, rules, true, depth))
 }
 
-/// Whether a program with these arguments is one that runs a text in its own language which may start others.
+/// Returns whether a program is an interpreter that runs code from these arguments or, without
+/// arguments, from its input. Such code may start other programs.
 fn runs_a_text(name: &str, arguments: &[Word]) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let starts =

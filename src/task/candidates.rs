@@ -1,23 +1,23 @@
-//! Candidates: several runs of one task, of which the first one counts that is verified.
+//! Candidates: several runs of one task. The first verified run wins.
 
 use crate::yaml::{Node, Problem, Problems, Table, Value};
 use serde::{Deserialize, Serialize};
 
-/// How many there may be.
+/// The allowed number of candidates.
 pub(crate) const CANDIDATES: std::ops::RangeInclusive<i64> = 2..=16;
 
-/// Which runs of a task race.
+/// The candidate runs of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Candidates {
-    /// So many, each with the task's models.
+    /// This number of runs, each with the task's models.
     Count(u32),
-    /// One with each of these models.
+    /// One run with each of these models.
     Models(Vec<String>),
 }
 
 impl Candidates {
-    /// The models of each; none for those that have the task's.
+    /// Returns the models of each run. An empty list means the task's models.
     pub fn each(&self) -> Vec<Vec<String>> {
         match self {
             Self::Count(count) => (0..*count).map(|_| Vec::new()).collect(),
@@ -26,7 +26,7 @@ impl Candidates {
     }
 }
 
-/// Reads `candidates`; everything wrong with it is told.
+/// Reads `candidates` and reports all problems.
 pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Candidates> {
     let node = table.take("candidates")?;
     let wrong = |message: String| {
@@ -40,12 +40,12 @@ pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Can
         Node { value: Value::List(items), .. } => {
             let most = usize::try_from(*CANDIDATES.end()).unwrap_or(usize::MAX);
             if items.is_empty() || items.len() > most {
-                problems.push(wrong(format!("`candidates` names {} models, and it is 1 to {most}", items.len())));
+                problems.push(wrong(format!("`candidates` names {} models: expected 1 to {most}", items.len())));
                 return None;
             }
             if table.place_of("model").is_some() {
                 problems.push(
-                    Problem::at(node.place, "`candidates` names the models, and so does `model`")
+                    Problem::at(node.place, "both `candidates` and `model` name models")
                         .hint("remove one of the two"),
                 );
             }

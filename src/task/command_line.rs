@@ -1,21 +1,24 @@
-//! A command line for `sh`, taken apart without running it: which simple commands are in it, with their words as the shell would have
-//! them. What a word depends on is not guessed, and a text that is not understood to its end is not taken apart at all.
+//! A parser of `sh` command lines that runs nothing. It returns the simple commands with their
+//! words as the shell would see them. It never guesses a value that a word depends on, and rejects
+//! a text that it cannot parse to the end.
 
 use std::str::Chars;
 
-/// How deep substitutions may be nested.
+/// The maximum nesting of substitutions.
 const DEPTH: u32 = 8;
 
 /// A word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// What it is, without quotes; as far as that stands in the text.
+    /// The known beginning of the word, without quotes.
     pub(super) text: String,
-    /// Whether that is all of it. Else the rest depends on variables, files or the output of a command, and may be several words.
+    /// Whether `text` is the complete word. Otherwise, the rest depends on variables, files or the
+    /// output of a command, and may be several words.
     pub(super) is_whole: bool,
 }
 
-/// The simple commands of a text, those in substitutions and subshells included. `None` where it cannot be taken apart.
+/// Returns the simple commands of a text, including those in substitutions and subshells. `None` if
+/// the text cannot be parsed.
 pub(super) fn commands(text: &str) -> Option<Vec<Vec<Word>>> {
     let mut found = Vec::new();
     take(text, DEPTH, &mut found)?;
@@ -35,9 +38,9 @@ struct Reader<'t, 'f> {
     rest: Chars<'t>,
     depth: u32,
     found: &'f mut Vec<Vec<Word>>,
-    /// The command under way.
+    /// The words of the current command.
     words: Vec<Word>,
-    /// The here-documents whose bodies come after the line.
+    /// The here-documents whose bodies follow the current line.
     bodies: Vec<Body>,
 }
 
@@ -60,7 +63,8 @@ impl Reader<'_, '_> {
                     self.end();
                     self.skip_bodies()?;
                 }
-                // To some shells this redirects both outputs of one command, to others it ends the command.
+                // In some shells, this redirects both outputs of a command. In others, it ends the
+                // command.
                 Some('&') if self.rest.as_str().starts_with("&>") => drop(self.rest.next()),
                 Some(';' | '&' | '|' | '(' | ')') => {
                     self.rest.next();
@@ -92,7 +96,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Skips where something is read from or written to. What is substituted there is found.
+    /// Skips a redirection. Commands substituted in its target are collected.
     fn redirect(&mut self) -> Option<()> {
         let rest = self.rest.as_str();
         let length = ["<<<", "<<-", "<<", ">>", ">|", ">&", "<&", "<>", "<", ">"]
@@ -102,7 +106,7 @@ impl Reader<'_, '_> {
         let operator = &rest[..length];
         self.rest.nth(length - 1);
         if matches!(operator, "<" | ">") && self.peek() == Some('(') {
-            return Some(()); // the commands in it are commands like others
+            return Some(()); // its commands are parsed like other commands
         }
         while matches!(self.peek(), Some(' ' | '\t')) {
             self.rest.next();
@@ -120,7 +124,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Skips the here-documents of the line that has ended. One that runs commands is not taken apart.
+    /// Skips the here-documents of the line that just ended. Fails if one runs commands.
     fn skip_bodies(&mut self) -> Option<()> {
         for Body { end, is_literal, has_tabs } in std::mem::take(&mut self.bodies) {
             loop {
@@ -173,7 +177,7 @@ impl Reader<'_, '_> {
         is_there.then_some(word)
     }
 
-    /// What stands in double quotes.
+    /// Reads the text in double quotes.
     fn quoted(&mut self, word: &mut Word) -> Option<()> {
         loop {
             match self.rest.next()? {
@@ -193,7 +197,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What a dollar sign stands for.
+    /// Reads an expansion after a dollar sign.
     fn dollar(&mut self, word: &mut Word, is_quoted: bool) -> Option<()> {
         match self.peek() {
             Some('(') => {
@@ -210,7 +214,7 @@ impl Reader<'_, '_> {
                 }
                 word.is_whole = false;
             }
-            // Quotes to some shells, a dollar sign and quotes to others.
+            // Some shells see quotes here, others a dollar sign and quotes.
             Some('\'' | '"') if !is_quoted => word.is_whole = false,
             Some(c) if c.is_ascii_alphanumeric() || "_@*#?!$-".contains(c) => {
                 self.rest.next();
@@ -243,7 +247,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// The text up to the bracket that closes the one before.
+    /// Returns the text up to the bracket that closes the previous one.
     fn inside(&mut self, open: char, close: char) -> Option<String> {
         let (mut text, mut depth, mut quote) = (String::new(), 1, None);
         loop {
@@ -269,7 +273,7 @@ impl Reader<'_, '_> {
 }
 
 impl Word {
-    /// Adds what surely belongs to it; after something that is not known nothing more is.
+    /// Appends a character, unless an unknown part precedes it.
     fn add(&mut self, c: char) {
         if self.is_whole {
             self.text.push(c);
@@ -281,7 +285,7 @@ impl Word {
 mod tests {
     use super::*;
 
-    /// The commands, with a `?` at the end of a word that is not all known.
+    /// Formats the commands, with a `?` after each incomplete word.
     fn apart(text: &str) -> Option<Vec<String>> {
         let word = |word: &Word| if word.is_whole { word.text.clone() } else { format!("{}?", word.text) };
         let line = |words: Vec<Word>| words.iter().map(word).collect::<Vec<_>>().join("|");

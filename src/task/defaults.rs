@@ -1,44 +1,44 @@
-//! What holds for tasks that do not say it themselves: what a layer of configuration says, and how layers come together.
+//! Defaults for tasks from layers of the configuration, and the combination of layers.
 
 use super::{Budget, Commit, Conduct, GateChoice, Isolation, OnTamper, Task, Tier};
 
-/// What a layer says; what it does not say is left to the one below.
+/// The defaults of one layer. A lower layer supplies what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// The lanes that are the gate.
+    /// The lanes of the gate.
     pub lanes: Option<Vec<String>>,
-    /// Further attempts after the first one when the gate says no.
+    /// The number of further attempts after the gate fails the first one.
     pub max_retries: Option<u32>,
-    /// Equal failures in a row that end the run early.
+    /// The number of equal failures in a row that ends the run early.
     pub stuck_after: Option<u32>,
-    /// What happens when a protected path was changed.
+    /// The reaction to a change of a protected path.
     pub on_tamper: Option<OnTamper>,
-    /// Which tools there are.
+    /// The tools that tasks have.
     pub tier: Option<Tier>,
-    /// What becomes a commit.
+    /// The results that are committed.
     pub commit: Option<Commit>,
-    /// Where agents work.
+    /// The place where agents work.
     pub isolation: Option<Isolation>,
-    /// What may be spent.
+    /// The budget of a run.
     pub budget: Budget,
-    /// Calls that a person must agree to, beside those of the task.
+    /// Calls that need a person's approval, in addition to those of the task.
     pub approve: Vec<String>,
-    /// Whether neighbouring read-only calls may overlap in time.
+    /// Whether adjacent read-only calls may run in parallel.
     pub parallel_reads: Option<bool>,
-    /// Alike calls among recent ones that make a loop.
+    /// The number of similar calls among recent ones that counts as a loop.
     pub loop_threshold: Option<u32>,
-    /// Percents of its model's window at which a conversation is made shorter.
+    /// The percentage of the model's window at which a conversation is shortened.
     pub compact_at_percent: Option<u32>,
-    /// How long a person has to agree to a call, in milliseconds.
+    /// The time that a person has to approve a call, in milliseconds.
     pub confirm_within_ms: Option<u64>,
-    /// How often one model call is tried.
+    /// The maximum number of tries of one model call.
     pub max_tries: Option<u32>,
     /// The longest pause that a provider may ask for, in milliseconds.
     pub max_wait_ms: Option<u64>,
 }
 
 impl Defaults {
-    /// This layer over the one below it.
+    /// Puts this layer over the one below it.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
         Self {
@@ -60,8 +60,9 @@ impl Defaults {
         }
     }
 
-    /// The same of a layer that may not widen what the one below it allows: the lower tier, the smaller budget, the stricter answer to
-    /// tampering, the shorter times and the fewer tries hold.
+    /// Combines the layers without widening the limits of the one below. The lower tier, the
+    /// smaller budget, the stricter reaction to tampering, the shorter times and the fewer tries
+    /// win.
     #[must_use]
     pub fn within(self, below: Self) -> Self {
         let (tier, budget) = (lower(self.tier, below.tier), self.budget.within(&below.budget));
@@ -73,7 +74,7 @@ impl Defaults {
         Self { tier, budget, confirm_within_ms, max_tries, max_wait_ms, on_tamper: strict.or(over.on_tamper), ..over }
     }
 
-    /// A task with what this says.
+    /// Returns the task with these defaults.
     #[must_use]
     pub fn of(&self, task: Task) -> Task {
         let mut approve = self.approve.clone();
@@ -102,7 +103,7 @@ impl Defaults {
 }
 
 impl Budget {
-    /// This one, and what it does not say from the one below.
+    /// Returns this budget, with missing limits from the one below.
     #[must_use]
     pub fn over(&self, below: &Self) -> Self {
         Self {
@@ -113,7 +114,7 @@ impl Budget {
         }
     }
 
-    /// The smaller one of both in everything.
+    /// Returns the smaller of both for each limit.
     #[must_use]
     pub fn within(&self, below: &Self) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
+//! The parser of task files: Markdown with optional front matter. It checks the front matter key by
+//! key and reports all problems at once.
 
 use super::tools::{check_ask, check_tool};
 use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
@@ -7,7 +8,7 @@ use super::{SpecChoice, Task, Tier, ToolChoice};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
-/// Keys of the configuration and of other tools, each with what it is called here.
+/// Keys of the configuration and of other tools, each with the name of the key here.
 const OTHERS: &[(&str, &str)] = &[
     ("approval", "approve"),
     ("checks", "lane"),
@@ -25,32 +26,34 @@ const OTHERS: &[(&str, &str)] = &[
     ("verify", "lane"),
 ];
 
-/// Keys that only the configuration of a project or a user has.
+/// Keys that only the configuration of a project or a user may have.
 const OF_THE_PROJECT: &[&str] = &["hooks", "limits", "sync", "trust"];
 
-/// Why a text is no task: every problem, one a line, each with the file's name and the place.
+/// The problems of an invalid task file. The message has one line per problem, with the file's name
+/// and the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.within(.file))]
 pub struct TaskFault {
-    /// The file, as it was named.
+    /// The file, as the caller named it.
     pub file: String,
-    /// What is wrong with it.
+    /// The problems in the file.
     pub problems: Problems,
 }
 
-/// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
-/// without values the body is taken as it stands: `{{` means nothing then.
+/// Parses a task. `source` names the file in messages, and `values` fill in the task's parameters.
+/// Without declared parameters and without values, the body is taken literally, and `{{` has no
+/// meaning.
 ///
 /// # Errors
-/// [`TaskFault`] with everything that is wrong.
+/// [`TaskFault`] with all problems.
 pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, TaskFault> {
     parse_with(text, source, values, &Defaults::default())
 }
 
-/// The same, where these hold for what it does not say.
+/// Parses a task with these defaults for missing keys. See [`parse`].
 ///
 /// # Errors
-/// [`TaskFault`] with everything that is wrong.
+/// [`TaskFault`] with all problems.
 pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Defaults) -> Result<Task, TaskFault> {
     let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let Document { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
@@ -59,7 +62,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(fault(problems)) };
     let prompt = match table.take("params").map(|node| params::declared(node, &mut problems)) {
         None if values.is_empty() => body.to_owned(),
-        Some(None) => String::new(), // what is wrong with the parameters has been said
+        Some(None) => String::new(), // the problems of the parameters are already recorded
         declared => {
             if declared.is_none() {
                 params::refuse_unused(body, values, &mut problems);
@@ -70,7 +73,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     };
     if body.trim().is_empty() {
         let empty = Problem::at(Place { line: body_line, column: 1 }, "the task has no text");
-        problems.push(empty.hint("write what is to be done below the front matter"));
+        problems.push(empty.hint("write the task below the front matter"));
     }
     let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
     task.title = match table.text("title", &mut problems) {
@@ -91,10 +94,10 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
 }
 
-/// The parameters that a task's text declares.
+/// Returns the parameters that a task declares.
 ///
 /// # Errors
-/// [`TaskFault`] when the front matter, or a parameter in it, cannot be read.
+/// [`TaskFault`] if the front matter or one of its parameters is invalid.
 pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskFault> {
     let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let Document { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
@@ -105,7 +108,8 @@ pub fn declared_params(text: &str, source: &str) -> Result<Vec<ParamSpec>, TaskF
     if problems.is_empty() { Ok(specs.into_iter().map(|(_, spec)| spec).collect()) } else { Err(fault(problems)) }
 }
 
-/// What a task's text says that it needs, each with its place; nothing where it cannot be read, which [`parse`] says.
+/// Returns the entries of a task's `needs`, each with its place. Returns nothing if they cannot be
+/// read; [`parse`] reports the reason.
 pub fn needs(text: &str) -> Vec<(String, Place)> {
     let front = document(text).ok().and_then(|document| document.front);
     let Some(Node { value: Value::Map(entries), .. }) = front else { return Vec::new() };
@@ -114,7 +118,7 @@ pub fn needs(text: &str) -> Vec<(String, Place)> {
     items.iter().filter_map(|item| Some((item.as_text()?.to_owned(), item.place))).collect()
 }
 
-/// Whether a task's text says that several runs of it race; what is wrong with it, [`parse`] says.
+/// Returns whether a task has `candidates`. [`parse`] reports their problems.
 pub fn races(text: &str) -> bool {
     let front = document(text).ok().and_then(|document| document.front);
     matches!(front, Some(Node { value: Value::Map(entries), .. }) if entries.iter().any(|(key, _)| key.text == "candidates"))
@@ -134,7 +138,7 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         Some(node) => problems.push(
             Problem::at(
                 node.place,
-                format!("expected `lane` to be a lane's name, a list of them or `false`, found {}", node.describe()),
+                format!("expected `lane` to be a lane's name, a list of names or `false`, found {}", node.describe()),
             )
             .hint("write `lane: verify`"),
         ),
@@ -149,11 +153,12 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.commit = table.one_of("commit", &Commit::WORDS, problems).or(task.commit);
     if task.expect.is_some() && task.gate == GateChoice::Skip {
         let place = table.place_of("expect").unwrap_or(table.place);
-        let unjudged = Problem::at(place, "`expect` says what the gate says, and `lane: false` skips it");
+        let unjudged = Problem::at(place, "`expect` needs a gate, but `lane: false` skips verification");
         problems.push(unjudged.hint("remove one of the two"));
     } else if task.expect.is_some() && task.baseline == Some(Baseline::Never) {
         let place = table.place_of("baseline").unwrap_or(table.place);
-        let unjudged = Problem::at(place, "`expect` needs the base to be judged, and `baseline: never` forbids it");
+        let unjudged =
+            Problem::at(place, "`expect` needs a gate run on the base, but `baseline: never` skips that run");
         problems.push(unjudged.hint("remove one of the two"));
     }
 }
@@ -162,8 +167,8 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     if let Some(Node { value: Value::List(items), place }) = table.take("files")
         && items.is_empty()
     {
-        let empty = Problem::at(*place, "`files` is an empty list: it would let nothing be changed");
-        problems.push(empty.hint("name paths, or remove the key to allow all but protected ones"));
+        let empty = Problem::at(*place, "`files` is an empty list: the agent could change no file");
+        problems.push(empty.hint("list paths, or remove the key to allow all paths except protected ones"));
     }
     task.files = table.texts_where("files", check_glob, problems).unwrap_or_default();
     task.protect = table.texts_where("protect", check_glob, problems).unwrap_or_default();
@@ -211,7 +216,7 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
 }
 
-/// What may be spent, as far as it is said.
+/// Reads the limits of a `budget`.
 pub(crate) fn read_budget(node: &Node, problems: &mut Problems) -> Budget {
     let Some(mut budget) = Table::open(node, "`budget`", problems) else { return Budget::default() };
     let mut count = |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
@@ -222,38 +227,38 @@ pub(crate) fn read_budget(node: &Node, problems: &mut Problems) -> Budget {
     Budget { turns, tokens, usd_micros, time_ms: time }
 }
 
-/// What is wrong with a glob over paths of the workspace, and what to do.
+/// Checks a glob over paths of the workspace. An error is the problem and a hint.
 pub(crate) fn check_glob(glob: &str) -> Result<(), (String, String)> {
     check_path(glob)?;
     if glob.starts_with('!') {
-        return Err(("a glob can't begin with `!`".into(), "name what is meant, not what is not".into()));
+        return Err(("a glob cannot begin with `!`".into(), "list the paths to include, not those to exclude".into()));
     }
     if glob.ends_with('/') {
-        return Err(("it matches no file".into(), format!("write `{glob}**` for all below it")));
+        return Err(("matches no file".into(), format!("write `{glob}**` to match all files below the folder")));
     }
     check_pattern(glob)
 }
 
 pub(super) fn check_pattern(glob: &str) -> Result<(), (String, String)> {
-    let fault = |error: globset::Error| (format!("not a glob, {}", error.kind()), "fix the pattern".into());
+    let fault = |error: globset::Error| (format!("invalid glob: {}", error.kind()), "fix the pattern".into());
     globset::Glob::new(glob).map(drop).map_err(fault)
 }
 
 fn check_path(path: &str) -> Result<(), (String, String)> {
     let refuse = |why: &str, hint: &str| Err((why.into(), hint.into()));
     if path.starts_with(['/', '~']) {
-        return refuse("paths are relative to the workspace", "remove what leads to it");
+        return refuse("path must be relative to the workspace", "write the path from the workspace's root");
     }
     if path.split('/').any(|part| part == "..") {
         return refuse("`..` would leave the workspace", "name a path inside it");
     }
     if path.starts_with("./") {
-        return refuse("paths are plain", "write it without `./`");
+        return refuse("`./` is not allowed", "write the path without `./`");
     }
     Ok(())
 }
 
-/// The first Markdown heading outside code blocks, else `fallback`.
+/// Returns the first Markdown heading outside code blocks, or else `fallback`.
 pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
     let mut fence: Option<&str> = None;
     for line in prompt.lines().map(str::trim) {
@@ -274,12 +279,13 @@ pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
     fallback.into()
 }
 
-/// The first line of a task that is in no file. It is whole, since half a secret in it could not be masked.
+/// Returns the first line of a task that comes from no file. The line is not cut, because a part of
+/// a secret could not be masked.
 pub(super) fn opening(prompt: &str) -> String {
     one_line(prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("task"))
 }
 
-/// A title has no line breaks and no control characters: it goes into lists and commit messages.
+/// Removes line breaks and control characters, because titles appear in lists and commit messages.
 fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())

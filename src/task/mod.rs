@@ -1,4 +1,4 @@
-//! What was asked: the checked task that a run works on. Knows no files; [`parse`] makes one from text.
+//! Checked tasks for runs. This module reads no files; [`parse`] reads a task from text.
 
 mod approval;
 mod candidates;
@@ -33,99 +33,101 @@ use std::collections::BTreeMap;
 /// A checked task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its title: given, else the first heading, else the file's name.
+    /// The title. Default: the first heading, or else the file's name.
     pub title: String,
-    /// What the model is asked, with all parameters filled in.
+    /// The prompt for the model, with all parameters filled in.
     pub prompt: String,
-    /// Where the text came from, as it was named: a path, or `-`.
+    /// The source of the text, as the caller named it: a path, or `-`.
     pub source: String,
     /// The gate.
     pub gate: GateChoice,
-    /// Further attempts after the first one when the gate says no.
+    /// The number of further attempts after the gate fails the first one.
     pub max_retries: u32,
-    /// Models to use, in order of preference: `provider/model`, or a name from the configuration. Empty: whatever is configured.
+    /// Models in order of preference: `provider/model`, or a name from the configuration. If empty,
+    /// the configuration decides.
     pub models: Vec<String>,
-    /// Which tools there are.
+    /// The tools that the task has.
     pub tier: Tier,
-    /// The only paths that the agent may change, as globs; empty: all but protected ones.
+    /// Globs of the only paths that the agent may change. If empty, all but protected paths.
     pub files: Vec<String>,
     /// More protected paths, as globs.
     pub protect: Vec<String>,
     /// Protected paths that this task may change, as globs.
     pub allow_edit: Vec<String>,
-    /// What happens when a protected path was changed.
+    /// The reaction to a change of a protected path.
     pub on_tamper: OnTamper,
-    /// Failures of the gate in a row, all with the same signature, that end the run early; `None`: only the retries bound it.
+    /// The number of gate failures in a row with the same signature that ends the run early. `None`
+    /// sets no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stuck_after: Option<u32>,
-    /// Which specs go into the context.
+    /// The specs in the context.
     pub specs: SpecChoice,
-    /// Files whose text goes into the first message.
+    /// Files whose text is part of the first message.
     pub context: Vec<String>,
-    /// Which tools may be used, as globs over their names.
+    /// The tools that may be used, as globs over their names.
     pub tools: ToolChoice,
-    /// What the run may spend beyond the defaults.
+    /// The limits of the run that differ from the defaults.
     pub budget: Budget,
-    /// What the gate must say about the base before anything is done; nothing where absent.
+    /// The verdict on the base that the task requires before the agent begins, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
-    /// Whether the base is judged first; what the configuration says where absent.
+    /// When the base is judged. `None` leaves it to the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
-    /// The path of the JSON Schema that the final answer has to fit.
+    /// The path of the JSON Schema for the final answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<String>,
-    /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
+    /// Whether the only goal is a gate that passes. A gate that already passes ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
-    /// What becomes a commit; `None`: as [`Task::commits`] says.
+    /// The results that are committed. For `None`, see [`Task::commits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    /// Where the agent works.
+    /// The place where the agent works.
     #[serde(default, skip_serializing_if = "Isolation::is_usual")]
     pub isolation: Isolation,
-    /// The commit that a worktree is made from; `None`: the newest one of the checkout.
+    /// The commit that a worktree starts from. `None` means the newest one of the checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Whether what was not committed when the run began may go into that commit.
+    /// Whether changes from before the run that were not committed may go into its commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_dirty: bool,
-    /// Calls that a person must agree to, as globs over tools' names; `shell-exec:git push*` is one over its commands.
+    /// Calls that a person must approve: globs over tools, or `shell-exec:git push*` for commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approve: Vec<String>,
-    /// MCP servers whose tools it has, by their names in the configuration.
+    /// MCP servers whose tools the task has, by their names in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
-    /// Other tasks of its batch that must be verified first, by their names there.
+    /// Tasks of the same batch that must be verified first, by their names in the batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// Runs of it that race. A batch makes a run of each; an agent that is handed the task is one of them.
+    /// The candidate runs. A batch starts all; an agent that receives the task is one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
-    /// What only the configuration says of how it is worked on.
+    /// Settings that only the configuration has.
     #[serde(default, skip_serializing_if = "Conduct::is_usual")]
     pub conduct: Conduct,
 }
 
-/// How a task is worked on, beside what it says itself.
+/// Settings of a task's run that do not come from the task itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conduct {
-    /// Whether neighbouring read-only calls may overlap in time.
+    /// Whether adjacent read-only calls may run in parallel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel_reads: bool,
-    /// Alike calls among recent ones that make a loop; `None`: the default.
+    /// The number of similar calls among recent ones that counts as a loop. `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_threshold: Option<u32>,
-    /// Percents of its model's window at which the conversation is made shorter; `None`: the default.
+    /// The percentage of the model's window that triggers shortening. `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_at_percent: Option<u32>,
-    /// How long a person has to agree to a call, in milliseconds; `None`: without end.
+    /// The time that a person has to approve a call, in milliseconds. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_ms: Option<u64>,
-    /// How often one model call is tried; `None`: the default.
+    /// The maximum number of tries of one model call. `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tries: Option<u32>,
-    /// The longest pause that a provider may ask for, in milliseconds; `None`: the default.
+    /// The longest pause that a provider may ask for, in milliseconds. `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u64>,
 }
@@ -137,7 +139,7 @@ impl Conduct {
 }
 
 impl Task {
-    /// A task of nothing but a prompt, with every default: what a file without front matter is.
+    /// Creates a task from a prompt, with default settings, like a file without front matter.
     pub fn from_prompt(prompt: impl Into<String>) -> Self {
         let prompt = prompt.into();
         Self {
@@ -173,14 +175,15 @@ impl Task {
         }
     }
 
-    /// To make these lanes pass, and nothing else. What they say of the base is added when the run is planned; where they pass already,
-    /// no model is asked.
+    /// Creates a task to make these lanes pass. The failures of the base are added to the prompt
+    /// when the run is planned. If the lanes already pass, no model is called.
     pub fn fix(lanes: Vec<String>) -> Self {
         let title = format!("Fix {}", lanes.join(", "));
         Self { title, source: "fix".into(), gate: GateChoice::Lanes(lanes), is_fix: true, ..Self::from_prompt(FIX) }
     }
 
-    /// What becomes a commit. Where nothing says so, the verified tree in a worktree of its own, and nothing in place.
+    /// Returns the results that are committed. Default: the verified tree in a worktree, else
+    /// nothing.
     pub fn commits(&self) -> Commit {
         let usual = match (self.isolation, &self.gate) {
             (Isolation::Worktree, GateChoice::Lanes(_)) => Commit::OnSuccess,
@@ -189,13 +192,13 @@ impl Task {
         self.commit.unwrap_or(usual)
     }
 
-    /// What it demands of the gate and, by what else it says, can never be; in words for people.
+    /// Returns why the task's demands on the gate contradict its other settings, for people.
     pub fn contradiction(&self) -> Option<&'static str> {
         match (self.expect, &self.gate, self.baseline) {
             (None, _, _) => None,
-            (Some(_), GateChoice::Skip, _) => Some("`expect` says what the gate says, and verification is skipped"),
+            (Some(_), GateChoice::Skip, _) => Some("`expect` needs a gate, but verification is skipped"),
             (Some(_), GateChoice::Lanes(_), Some(Baseline::Never)) => {
-                Some("`expect` needs the base to be judged, and `baseline: never` forbids it")
+                Some("`expect` needs a gate run on the base, but `baseline: never` skips that run")
             }
             (Some(_), GateChoice::Lanes(_), Some(Baseline::Auto | Baseline::Always) | None) => None,
         }
@@ -203,17 +206,17 @@ impl Task {
 }
 
 /// The prompt of a task that makes the gate pass.
-const FIX: &str = "The project's checks fail. Repair the code, not the checks: find the cause of each failure below and mend it where it is. \
-    Tests, lanes and the configuration that steers them stay as they are; where one of them is wrong, say so and leave it. Change what the \
-    repair needs and nothing else.";
+const FIX: &str = "The project's checks fail. Repair the code, not the checks. For each failure below, find the cause and fix it there. \
+    Do not change tests, lanes or the configuration that controls them. If one of them is wrong, say so and leave it unchanged. \
+    Change only what the repair needs.";
 
-/// Which lanes are the gate.
+/// The lanes of the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateChoice {
     /// These lanes, in this order; never empty.
     Lanes(Vec<String>),
-    /// None, on purpose: the result is `skipped`.
+    /// No lanes, on purpose. The result is `skipped`.
     Skip,
 }
 
@@ -223,7 +226,7 @@ impl Default for GateChoice {
     }
 }
 
-/// Which tools a task has: each tier includes the ones before it.
+/// The tools that a task has. Each tier includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
@@ -236,85 +239,86 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 3] = [("read", Self::Read), ("tool", Self::Tool), ("code", Self::Code)];
 
-    /// Its word.
+    /// Returns the keyword.
     pub fn name(self) -> &'static str {
         Self::WORDS.iter().find(|(_, tier)| *tier == self).map_or("", |(word, _)| word)
     }
 }
 
-/// What happens when a protected path was changed.
+/// The reaction to a change of a protected path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTamper {
-    /// It is put back, the model is told, and an attempt is spent.
+    /// fledge restores the path, informs the model and counts the attempt.
     Restore,
     /// The run ends.
     Fail,
 }
 
 impl OnTamper {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 2] = [("restore", Self::Restore), ("fail", Self::Fail)];
 }
 
-/// What the gate must say about the base.
+/// The required verdict on the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
-    /// It fails: the task repairs something.
+    /// The gate must fail, because the task repairs something.
     Failing,
-    /// It passes: the task breaks nothing.
+    /// The gate must pass.
     Passing,
 }
 
 impl Expect {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 2] = [("failing", Self::Failing), ("passing", Self::Passing)];
 }
 
-/// How many equal failures in a row may end a run: one alone is what `max_retries: 0` is for.
+/// The allowed values of `stuck_after`. For a single failure, use `max_retries: 0`.
 pub(crate) const STUCK_AFTER: std::ops::RangeInclusive<i64> = 2..=100;
 
-/// When the gate judges the base.
+/// The time at which the gate judges the base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// Before the first model call where the task or a lane's caches need the verdict, else beside the first turns.
+    /// Before the first model call if the task or a lane's caches need the verdict, else in
+    /// parallel with the first turns.
     #[default]
     Auto,
     /// Before the first model call.
     Always,
-    /// Only where a later verdict needs the base.
+    /// Only if a later verdict needs the base.
     Never,
 }
 
 impl Baseline {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 3] = [("auto", Self::Auto), ("always", Self::Always), ("never", Self::Never)];
 }
 
-/// What becomes a commit.
+/// The results that are committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Commit {
     /// Nothing.
     #[default]
     None,
-    /// The tree that the gate has passed.
+    /// The tree that passed the gate.
     OnSuccess,
-    /// The same; and, apart from every branch, what each turn has left.
+    /// The tree that passed the gate. Also the files after each turn, outside of all branches.
     EachTurn,
 }
 
 impl Commit {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 3] =
         [("none", Self::None), ("on-success", Self::OnSuccess), ("each-turn", Self::EachTurn)];
 
-    /// The word that is written for it.
+    /// Returns the keyword.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -324,19 +328,19 @@ impl Commit {
     }
 }
 
-/// Where an agent works.
+/// The place where an agent works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// In the checkout itself.
+    /// The checkout itself.
     #[default]
     InPlace,
-    /// In a worktree of its own, on a branch of its own.
+    /// A separate worktree with its own branch.
     Worktree,
 }
 
 impl Isolation {
-    /// The words that are written for it.
+    /// The keywords in task files and the configuration.
     pub const WORDS: [(&str, Self); 2] = [("in-place", Self::InPlace), ("worktree", Self::Worktree)];
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
@@ -345,26 +349,26 @@ impl Isolation {
     }
 }
 
-/// Which specs go into the context.
+/// The specs in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpecChoice {
     /// An index of all, and the full text of those whose files the task names.
     Auto,
-    /// All in full.
+    /// The full text of all specs.
     All,
-    /// None.
+    /// No specs.
     None,
-    /// These modules in full.
+    /// The full text of these modules' specs.
     Modules(Vec<String>),
 }
 
-/// Tools by name, as globs.
+/// Globs over the names of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolChoice {
-    /// Only these.
+    /// The allowed tools.
     pub allow: Vec<String>,
-    /// Not these.
+    /// The tools that are not allowed.
     pub deny: Vec<String>,
 }
 
@@ -374,21 +378,21 @@ impl Default for ToolChoice {
     }
 }
 
-/// What a task may spend; `None` leaves the default.
+/// The limits of a task. `None` keeps the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Model calls.
     pub turns: Option<u64>,
     /// Input and output tokens together.
     pub tokens: Option<u64>,
-    /// Money, in millionths of a US dollar.
+    /// Cost, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<u64>,
-    /// Time in milliseconds.
+    /// Time, in milliseconds.
     pub time_ms: Option<u64>,
 }
 
-/// Values given for a task's parameters, by name: flags and parameter files, already merged.
+/// The values of a task's parameters by name, merged from flags and parameter files.
 pub type ParamValues = BTreeMap<String, String>;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Parameters: what a task declares, what was given, and `{{ name }}` in its text. Strict: an undefined name is an error that
-//! says where. Only expressions mean something; statements (`{% … %}`) are refused, so that a template always ends and
-//! stays small.
+//! Parameters: declarations, values, and `{{ name }}` in the text of a task. An undefined name is
+//! an error with its place. Only expressions are allowed. Statements (`{% … %}`) are rejected, so
+//! that a template always terminates and stays small.
 
 use super::ParamValues;
 use super::file::TaskFault;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The longest `{{ … }}`, in bytes: what it may cost grows with it.
+/// The longest `{{ … }}`, in bytes. The cost of an expression grows with its length.
 const MAX_EXPRESSION: usize = 256;
-/// Words that mean something in an expression.
+/// Words with a meaning in expressions.
 const RESERVED: &[&str] =
     &["and", "else", "false", "if", "in", "is", "none", "not", "or", "true", "True", "False", "None"];
 
 /// A parameter that a task declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParamSpec {
-    /// Its name: letters, digits and `_`.
+    /// The name: letters, digits and `_`.
     pub name: String,
-    /// Whether a value must be given; said, or else so when there is no default.
+    /// Whether a value must be given. Default: true if there is no default value.
     pub required: bool,
-    /// The value when none is given.
+    /// The default value.
     pub default: Option<String>,
-    /// The only values; empty: any.
+    /// The allowed values. If empty, any value is allowed.
     pub choices: Vec<String>,
-    /// What it is for.
+    /// The purpose.
     pub description: Option<String>,
 }
 
-/// Reads the `params:` of a front matter, each with its place; `None` where something is wrong with them.
+/// Reads the `params:` of a front matter, each with its place. `None` if one is invalid.
 pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Place, ParamSpec)>> {
     let Value::Map(entries) = &node.value else {
         let message = format!("expected `params` to be a map, found {}", node.describe());
@@ -43,8 +43,8 @@ pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Plac
     for (key, node) in entries {
         let name = key.text.clone();
         if !is_name(&name) {
-            let message = format!("`{name}` can't be a parameter's name");
-            problems.push(Problem::at(key.place, message).hint("use letters, digits and `_`, no word like `if`"));
+            let message = format!("`{name}` is not a valid parameter name");
+            problems.push(Problem::at(key.place, message).hint("use letters, digits and `_`, no reserved word like `if`"));
         }
         let Some(mut table) = Table::open(node, &format!("the parameter `{name}`"), problems) else { continue };
         let default = table.any_text("default", problems).map(str::to_owned);
@@ -67,10 +67,10 @@ pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Plac
     (problems.len() == before).then_some(specs)
 }
 
-/// Reads a file of values: a YAML map from names to texts, numbers or booleans.
+/// Parses a file of values: a YAML map from names to texts, numbers or booleans.
 ///
 /// # Errors
-/// [`TaskFault`] with everything that is wrong with it.
+/// [`TaskFault`] with all problems.
 pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> {
     let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
@@ -98,8 +98,8 @@ pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> 
     if problems.is_empty() { Ok(values) } else { Err(fault(problems)) }
 }
 
-/// The value of each name that the text may use; `None` for an optional one without a value. A task that declares nothing may
-/// be given anything.
+/// Returns the value of each name that the text may use. The value is `None` for an optional
+/// parameter without a value. A task that declares no parameters accepts any name.
 pub(super) fn resolve(
     declared: Option<&[(Place, ParamSpec)]>,
     given: &ParamValues,
@@ -111,7 +111,7 @@ pub(super) fn resolve(
     for name in given.keys().filter(|name| specs.iter().all(|(_, spec)| spec.name != **name)) {
         let problem = Problem::of_file(format!("the task has no parameter `{name}`"));
         let all: Vec<&str> = specs.iter().map(|(_, spec)| spec.name.as_str()).collect();
-        problems.push(problem.hint(format!("it has: {}", all.join(", "))).near(name, all));
+        problems.push(problem.hint(format!("known: {}", all.join(", "))).near(name, all));
     }
     let mut values = BTreeMap::new();
     for (place, spec) in specs {
@@ -130,13 +130,13 @@ pub(super) fn resolve(
     values
 }
 
-/// Refuses values that a task without `params` does not use.
+/// Rejects values that a task without `params` does not use.
 pub(super) fn refuse_unused(body: &str, given: &ParamValues, problems: &mut Problems) {
     let used: String = body.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0)).collect();
     for name in given.keys().filter(|name| !used.contains(name.as_str())) {
         let problem = Problem::of_file(format!("the task has no parameter `{name}`"));
         let hint = format!(
-            "write `{{{{ {name} }}}}` where its value is to stand, and `params: {{ {name}: {{}} }}` above the text"
+            "write `{{{{ {name} }}}}` where the value belongs, and `params: {{ {name}: {{}} }}` in the front matter"
         );
         problems.push(problem.hint(hint));
     }
@@ -146,10 +146,10 @@ fn not_a_choice(value: &str, choices: &[String]) -> Option<String> {
     if choices.is_empty() || choices.iter().any(|choice| choice == value) {
         return None;
     }
-    Some(format!("`{}`, which is none of its choices: {}", crate::yaml::excerpt(value), choices.join(", ")))
+    Some(format!("`{}`, expected one of: {}", crate::yaml::excerpt(value), choices.join(", ")))
 }
 
-/// The text with every `{{ … }}` replaced.
+/// Replaces every `{{ … }}` in the text.
 pub(super) fn fill(
     body: &str,
     body_line: usize,
@@ -165,7 +165,7 @@ pub(super) fn fill(
         let place = place(body, found, body_line);
         let Some(length) = expression_length(&body[found + 2..]) else {
             let open = Problem::at(place, format!("`{{{{` without `}}}}` within {MAX_EXPRESSION} bytes"));
-            problems.push(open.hint("close it; for the braces themselves write `{{ '{{' }}`"));
+            problems.push(open.hint("add `}}`; for literal braces write `{{ '{{' }}`"));
             return filled;
         };
         match evaluate(&environment, &body[found + 2..found + 2 + length], values, &given) {
@@ -189,7 +189,7 @@ fn refuse_statement(body: &str, part: Range<usize>, body_line: usize, problems: 
         let place = place(body, part.start + found, body_line);
         problems.push(
             Problem::at(place, "statements (`{% … %}`) are not supported in a task with parameters")
-                .hint("use `{{ name }}` only; for the characters themselves write `{{ '{%' }}`"),
+                .hint("use `{{ name }}` only; for the literal characters write `{{ '{%' }}`"),
         );
     }
 }
@@ -203,7 +203,7 @@ fn evaluate(
     let shown = source.trim();
     let failed = |error: minijinja::Error| {
         let why = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-        (format!("in `{{{{ {shown} }}}}`: {why}"), "write `{{ name }}`; for the braces themselves, `{{ '{{' }}`".into())
+        (format!("in `{{{{ {shown} }}}}`: {why}"), "write `{{ name }}`; for literal braces write `{{ '{{' }}`".into())
     };
     let expression = environment.compile_expression(source).map_err(failed)?;
     let mut names: Vec<String> = expression.undeclared_variables(false).into_iter().collect();
@@ -225,7 +225,8 @@ fn evaluate(
     Ok(value.to_string())
 }
 
-/// What an expression may use: nothing that reads, loops or makes much out of little.
+/// Creates the environment of expressions. It cannot read files or loop, and cannot create a large
+/// text from a small one.
 fn expressions() -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -237,7 +238,7 @@ fn expressions() -> Environment<'static> {
     environment
 }
 
-/// Where the `}}` of an expression is; one inside quotes does not count.
+/// Returns the position of the `}}` that ends an expression. A `}}` in quotes does not count.
 fn expression_length(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;

@@ -1,11 +1,12 @@
-//! The front matter of a task as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
+//! The front matter of a task as a JSON Schema, for editors. Words and ranges come from the parser,
+//! and a test compares the keys with the parser's.
 
 use super::{Baseline, CANDIDATES, Commit, Expect, Isolation, OnTamper, STUCK_AFTER, Tier};
 use crate::yaml::schema::{any_of, any_text, document, dollars, duration, flag, int, like, map, names_to, one_of};
 use crate::yaml::schema::{some_texts, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
 
-/// The schema of a task's front matter.
+/// Returns the schema of a task's front matter.
 pub(crate) fn schema() -> Value {
     let what =
         "What stands between the `---` lines at the top of a task; the text below is what the agent is asked to do.";
@@ -135,12 +136,12 @@ fn params() -> Value {
     ]))
 }
 
-/// `approve`, in tasks and in the configuration.
+/// Returns the schema of `approve`, in tasks and in the configuration.
 pub(crate) fn approve() -> Value {
     map([("ask", texts("shell-exec:git push*"), "Tools, as globs, or commands: `shell-exec:git push*`.")])
 }
 
-/// `budget`, in tasks and in the configuration.
+/// Returns the schema of `budget`, in tasks and in the configuration.
 pub(crate) fn budget() -> Value {
     map([
         ("turns", int(1..=i64::MAX), "Model calls, over all attempts. Default: 100."),

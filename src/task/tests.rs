@@ -1,4 +1,4 @@
-//! What a task file means, and what is said about one that means nothing.
+//! Tests of parsing tasks and of the messages about invalid tasks.
 
 use super::*;
 use proptest::prelude::*;
@@ -132,12 +132,12 @@ fn all_problems_are_said_at_once_in_the_order_of_the_file() {
     let text = "---\nmax_retires: 1\nlane: true\nlimits: { memory: 4G }\nbudget: { turns: 0, usd: 2.5, tiem: 1m }\napprove: [x]\n---\n \n";
     let expected = "\
         tasks/task.md:2:1: unknown key `max_retires` in the front matter (did you mean `max_retries`?)\n\
-        tasks/task.md:3:7: expected `lane` to be a lane's name, a list of them or `false`, found `true` (write `lane: verify`)\n\
+        tasks/task.md:3:7: expected `lane` to be a lane's name, a list of names or `false`, found `true` (write `lane: verify`)\n\
         tasks/task.md:4:1: `limits` is a key of fledge.yaml, not of a task (move it to fledge.yaml)\n\
         tasks/task.md:5:18: expected `turns` to be a whole number, at least 1, found the number 0 (write a number in that range)\n\
         tasks/task.md:5:31: unknown key `tiem` in `budget` (did you mean `time`?)\n\
         tasks/task.md:6:10: expected `approve` to be a map, found a list (write `key: value` lines)\n\
-        tasks/task.md:8:1: the task has no text (write what is to be done below the front matter)";
+        tasks/task.md:8:1: the task has no text (write the task below the front matter)";
     assert_eq!(read(text), Err(expected.into()));
 }
 

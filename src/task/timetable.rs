@@ -1,40 +1,41 @@
-//! When a task comes again by itself, where a server serves its project.
+//! The schedule of a recurring task, which a server runs for its project.
 
 use super::TaskFault;
 use crate::schedule::Schedule;
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::time::Duration;
 
-/// The margin and the longest run that can be written.
+/// The longest margin of a monitor, and the longest run that it may expect.
 const LONGEST_MARGIN: Duration = Duration::from_secs(24 * 60 * 60);
 const LONGEST_RUN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// The longest time by which a task is put off.
+/// The longest jitter.
 const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// When a task comes again, and who watches that it does.
+/// The schedule of a task and the terms of its monitor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timetable {
-    /// When it does.
+    /// The schedule.
     pub schedule: Schedule,
-    /// How long it may be put off, so that not all begin at once.
+    /// The maximum delay of a start, which spreads tasks with the same schedule.
     pub jitter: Duration,
-    /// The monitor that hears of it; `None` where none is wanted.
+    /// The terms of the task's monitor. `None` if the task has no monitor.
     pub monitor: Option<MonitorTerms>,
 }
 
-/// What a monitor of a task expects.
+/// The expectations of a task's monitor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MonitorTerms {
-    /// How late it may begin; `None`: as is usual.
+    /// The allowed delay of a start. `None`: the default.
     pub margin: Option<Duration>,
-    /// How long it may take; `None`: as long as it likes.
+    /// The longest allowed run. `None`: no limit.
     pub max_runtime: Option<Duration>,
 }
 
-/// The timetable of a task's text; nothing where it has none.
+/// Returns the timetable of a task; `None` if the task has none.
 ///
 /// # Errors
-/// [`TaskFault`] when the front matter, or the timetable in it, cannot be read. What else is wrong, [`super::parse`] says.
+/// [`TaskFault`] if the front matter or its timetable is invalid. [`super::parse`] reports other
+/// problems.
 pub fn timetable(text: &str, source: &str) -> Result<Option<Timetable>, TaskFault> {
     let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let Document { front, .. } = document(text).map_err(|problem| fault(problem.into()))?;
@@ -45,7 +46,7 @@ pub fn timetable(text: &str, source: &str) -> Result<Option<Timetable>, TaskFaul
     if problems.is_empty() { Ok(found) } else { Err(fault(problems)) }
 }
 
-/// Reads `schedule`; everything wrong with it is told.
+/// Reads `schedule` and reports all problems.
 pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Timetable> {
     let usual = |schedule| Timetable { schedule, jitter: Duration::ZERO, monitor: Some(MonitorTerms::default()) };
     match &node.value {
@@ -68,20 +69,20 @@ fn read_map(node: &Node, problems: &mut Problems) -> Option<Timetable> {
     let (cron_at, every_at) = (table.place_of("cron"), table.place_of("every"));
     let schedule = match (cron, every, cron_at.is_some() && every_at.is_some()) {
         (_, _, true) => {
-            let both = Problem::at(place("every"), "`schedule` has `cron` and `every`, and one of them says when");
+            let both = Problem::at(place("every"), "`schedule` has both `cron` and `every`");
             problems.push(both.hint("remove one of the two"));
             None
         }
         (Some(cron), _, _) => schedule(cron, zone, place("cron"), problems),
         (None, Some(_), _) if zone.is_some() => {
-            let unused = Problem::at(place("zone"), "an interval is the same in every zone: only `cron` has one");
+            let unused = Problem::at(place("zone"), "`zone` needs `cron`: an interval is the same in every time zone");
             problems.push(unused.hint("remove `zone`"));
             None
         }
         (None, Some(every), _) => told(Schedule::every(every), place("every"), problems),
         (None, None, _) => {
             if cron_at.is_none() && every_at.is_none() {
-                let none = Problem::at(node.place, "`schedule` does not say when");
+                let none = Problem::at(node.place, "`schedule` has neither `cron` nor `every`");
                 problems.push(none.hint("write `cron: \"0 3 * * *\"`, or `every: 30m`"));
             }
             None
@@ -110,8 +111,8 @@ fn bounded(table: &mut Table<'_>, key: &str, most: Duration, problems: &mut Prob
         return Some(found);
     }
     let shown = crate::duration::show_duration(most);
-    let wrong = Problem::at(place.unwrap_or(table.place), format!("`{key}` is from `1s` to `{shown}`"));
-    problems.push(wrong.hint("write a duration within that"));
+    let wrong = Problem::at(place.unwrap_or(table.place), format!("`{key}` must be from `1s` to `{shown}`"));
+    problems.push(wrong.hint("write a duration in that range"));
     None
 }
 

@@ -1,9 +1,10 @@
-//! Patterns over the names of tools. One that fits none was meant otherwise: what it was to hold back would run.
+//! Patterns over the names of tools. A pattern that matches no tool is an error: a tool that the
+//! pattern was meant to restrict would run.
 
 use crate::yaml::{excerpt, meant};
 use globset::Glob;
 
-/// The tools that there are, by name.
+/// The names of the existing tools.
 pub(crate) const TOOLS: [&str; 12] = [
     "files-delete",
     "files-edit",
@@ -18,7 +19,7 @@ pub(crate) const TOOLS: [&str; 12] = [
     "shell-exec",
     "subagent-spawn",
 ];
-/// Tools that are planned: a pattern may name them already, and whoever has it is told that it holds for nothing yet.
+/// Planned tools. A pattern may already name them, with a note that it has no effect yet.
 const LATER: [&str; 10] = [
     "ask-human",
     "git-commit",
@@ -31,25 +32,25 @@ const LATER: [&str; 10] = [
     "specs-list",
     "specs-read",
 ];
-/// What the names of all tools of MCP servers begin with.
+/// The prefix of the names of all tools of MCP servers.
 const MCP: &str = "mcp-";
-/// The tool whose commands can be asked about.
+/// The tool whose commands can need approval.
 const SHELL: &str = "shell-exec";
 
-/// What a pattern fits, as far as no server is asked.
+/// The kind of tool that a pattern matches, without asking any server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// A tool that there is.
+    /// An existing tool.
     Tool,
     /// At most tools of MCP servers.
     Server,
-    /// Only tools that there are not yet.
+    /// Only planned tools.
     Later,
-    /// Nothing at all.
+    /// No tool.
     Nothing,
 }
 
-/// What a pattern over the names of tools fits.
+/// Returns the kind of tool that a pattern matches.
 pub(crate) fn fit(pattern: &str) -> Fit {
     let Ok(glob) = Glob::new(pattern) else { return Fit::Nothing };
     let glob = glob.compile_matcher();
@@ -64,14 +65,14 @@ pub(crate) fn fit(pattern: &str) -> Fit {
     }
 }
 
-/// Whether a pattern may fit a name that begins so.
+/// Returns whether a pattern may match a name with this prefix.
 pub(crate) fn reaches(pattern: &str, prefix: &str) -> bool {
     let plain = pattern.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
     let is_open = plain.len() < pattern.len();
     plain.len() > prefix.len() && plain.starts_with(prefix) || is_open && (plain == prefix || prefix.starts_with(plain))
 }
 
-/// The patterns that one with braces stands for; none for one without, or with braces in braces.
+/// Expands a pattern with braces. Returns nothing for a pattern without braces or with nested ones.
 fn halves(pattern: &str) -> Vec<String> {
     let Some((before, (inside, after))) =
         pattern.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
@@ -84,31 +85,31 @@ fn halves(pattern: &str) -> Vec<String> {
     inside.split(',').map(|half| format!("{before}{half}{after}")).collect()
 }
 
-/// What is wrong with a pattern over the names of tools, and what to do.
+/// Checks a pattern over the names of tools. An error is the problem and a hint.
 pub(crate) fn check_tool(pattern: &str) -> Result<(), (String, String)> {
     super::file::check_pattern(pattern)?;
     for half in halves(pattern) {
-        check_tool(&half).map_err(|(_, hint)| (format!("`{half}` of it fits no tool"), hint))?;
+        check_tool(&half).map_err(|(_, hint)| (format!("`{half}` matches no tool"), hint))?;
     }
     match fit(pattern) {
         Fit::Tool | Fit::Server | Fit::Later => Ok(()),
         Fit::Nothing => {
             let near = meant(pattern.trim_end_matches('*'), TOOLS);
             let known = || format!("known: {}, and `{MCP}…` of MCP servers", TOOLS.join(", "));
-            Err(("it fits no tool".into(), near.unwrap_or_else(known)))
+            Err(("matches no tool".into(), near.unwrap_or_else(known)))
         }
     }
 }
 
-/// What is wrong with a pattern of calls that a person must agree to, and what to do.
+/// Checks a pattern of calls that need approval. An error is the problem and a hint.
 pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
     let refuse = |why: &str, hint: String| Err((why.to_owned(), hint));
     match pattern.split_once(':') {
         Some((tool, _)) if tool != SHELL => {
-            refuse("only `shell-exec` has commands", "write `shell-exec:git push*`, or a tool's name alone".into())
+            refuse("only `shell-exec` takes a command", "write `shell-exec:git push*`, or a tool's name alone".into())
         }
         Some((_, command)) if command.trim().is_empty() => {
-            refuse("it names no command", "write `shell-exec:git push*`, or `shell-exec` for all commands".into())
+            refuse("names no command", "write `shell-exec:git push*`, or `shell-exec` for all commands".into())
         }
         Some(_) => super::file::check_pattern(pattern),
         None => check_tool(pattern).map_err(|(why, hint)| {
@@ -128,8 +129,8 @@ mod tests {
         assert_eq!(check_tool("{files-*,shell-exec}"), Ok(()));
         assert_eq!(check_tool("files-{read,write}"), Ok(()));
         let (why, hint) = check_tool("{files-*,shell-exce}").unwrap_err();
-        assert_eq!((why.as_str(), hint.contains("shell-exec")), ("`shell-exce` of it fits no tool", true), "{hint}");
-        assert_eq!(check_ask("files-{read,rite}").unwrap_err().0, "`files-rite` of it fits no tool");
+        assert_eq!((why.as_str(), hint.contains("shell-exec")), ("`shell-exce` matches no tool", true), "{hint}");
+        assert_eq!(check_ask("files-{read,rite}").unwrap_err().0, "`files-rite` matches no tool");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Arguments of a tool call: checked once by a strict type, and explained to the model by the schema when they don't fit.
+//! Strict parsing of tool-call arguments. A failure quotes the schema, so the model can correct
+//! itself.
 
 use super::ToolError;
 use serde::de::DeserializeOwned;
@@ -7,7 +8,7 @@ use serde_json::Value;
 /// Parses the arguments of `tool`.
 ///
 /// # Errors
-/// [`ToolError::Arguments`], which says what is wrong and what the tool takes.
+/// [`ToolError::Arguments`], with the problem and the arguments that the tool takes.
 pub(super) fn parse<T: DeserializeOwned>(tool: &'static str, schema: &Value, input: &Value) -> Result<T, ToolError> {
     T::deserialize(input).map_err(|error| ToolError::Arguments {
         tool,
@@ -16,7 +17,7 @@ pub(super) fn parse<T: DeserializeOwned>(tool: &'static str, schema: &Value, inp
     })
 }
 
-/// The argument whose type is wrong, by name: serde does not say which one it was.
+/// Describes the first argument with a wrong type. The errors of serde do not name the argument.
 fn misfit(schema: &Value, input: &Value) -> Option<String> {
     let Value::Object(given) = input else {
         return Some(format!("expected a JSON object, found {}", kind(input)));
@@ -27,7 +28,7 @@ fn misfit(schema: &Value, input: &Value) -> Option<String> {
         let least = property["minimum"].as_u64().unwrap_or(0);
         let (fits, wanted) = match property["type"].as_str()? {
             "integer" => {
-                (value.as_u64().is_some_and(|number| number >= least), format!("a whole number from {least} on"))
+                (value.as_u64().is_some_and(|number| number >= least), format!("a whole number of at least {least}"))
             }
             wanted => (kind(value) == wanted, format!("a {wanted}")),
         };
@@ -35,7 +36,7 @@ fn misfit(schema: &Value, input: &Value) -> Option<String> {
     })
 }
 
-/// The arguments in short: `{path: string, limit?: integer}`.
+/// Formats the schema briefly: `{path: string, limit?: integer}`.
 fn expected(schema: &Value) -> String {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let (mut first, mut rest) = (Vec::new(), Vec::new());

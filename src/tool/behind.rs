@@ -1,5 +1,6 @@
-//! The driver's side of a tool host behind a wall: starts it when it is needed, hands calls to it, ends it so that nothing of it is left.
-//! There is no task beside the calls: whoever waits for an answer also listens for the others'.
+//! The driver's side of a tool host in a sandbox. It starts the host on demand, passes calls to it
+//! and ends it together with every process that the host started. No background task reads the
+//! answers: each waiting call also receives answers for other calls and passes them on.
 
 use super::Progress;
 use super::contract::{Effect, ToolRequest};
@@ -19,17 +20,18 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// The word that has the fledge program be a tool host.
+/// The subcommand that makes the fledge program a tool host.
 pub const TOOL_HOST: &str = "tool-host";
-/// The longest that a host may take to say what it remembers.
+/// The time limit for a closing host to send its ledger.
 const PARTING: Duration = Duration::from_secs(1);
-/// Looks, two milliseconds apart, whether all calls have left a host that ends.
+/// The number of checks, 2 ms apart, for calls that still use a host that is ending.
 const LEAVING: usize = 250;
-/// The longest that a call may take which runs no command.
+/// The time limit of a call that runs no command.
 const LOOKING: Duration = Duration::from_secs(120);
-/// The longest that a command may take to be over behind its own time: it is asked to end, killed, and its output drained.
+/// The extra time that a command gets after its own timeout. During this time, the host asks the
+/// command to end, kills it and drains its output.
 const ENDING: Duration = GRACE.saturating_add(Duration::from_secs(6));
-/// The longest that is waited for a call that was told to stop.
+/// The time limit for a call to end after it was cancelled.
 const STOPPING: Duration = CANCEL_GRACE.saturating_add(Duration::from_millis(200));
 
 /// A tool host in another process.
@@ -41,23 +43,23 @@ pub(super) struct Behind {
     settings: HostSettings,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
     past: Mutex<Past>,
-    /// What the newest host, and what it starts, has for its environment.
+    /// The environment of the newest host and of the processes that it starts.
     env: Mutex<Option<Vec<(String, String)>>>,
 }
 
-/// What the next host has to know.
+/// The state that the next host starts with.
 #[derive(Debug, Default)]
 struct Past {
     ledger: LedgerCopy,
     changes: Vec<FileChange>,
 }
 
-/// One such process.
+/// A running host process.
 #[derive(Debug)]
 struct Session {
     dialogue: Dialogue,
     calls: Mutex<HashMap<u64, UnboundedSender<Answer>>>,
-    /// Why it is of no use any more.
+    /// The reason why this host can no longer be used.
     lost: Mutex<Option<String>>,
     placeholders: Placeholders,
 }
@@ -69,7 +71,8 @@ enum Answer {
     Lost(String),
 }
 
-/// A call's place among those under way. A host whose call was dropped in the middle still works on it, and is of no use any more.
+/// A registered call that waits for its answer. If the call is dropped before the answer, the host
+/// still works on it and can no longer be used.
 struct Waiting<'s> {
     session: &'s Session,
     call: CallId,
@@ -98,7 +101,7 @@ impl Behind {
         self.env.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Starts the host, if it is not there.
+    /// Starts the host if it is not running.
     pub(super) async fn ready(&self, stop: &CancellationToken) -> Result<(), String> {
         tokio::select! {
             biased;
@@ -107,7 +110,8 @@ impl Behind {
         }
     }
 
-    /// Runs one call. A host that dies is an error of the calls under way, and is started again for the next one.
+    /// Runs one call. If the host dies, all running calls fail, and the next call starts a new
+    /// host.
     pub(super) async fn call(
         &self,
         tool: Tool,
@@ -128,13 +132,13 @@ impl Behind {
         let change = outcome.change.filter(|_| tool.flags.effect == Effect::Mutating);
         self.past().changes.extend(change.clone());
         let limit = self.settings.max_result.max(super::host::MIN_RESULT);
-        // One call shows one picture, and only the one tool does.
+        // Only `files-read` shows pictures, and one call shows at most one.
         let shows = tool.name == super::files_read::TOOL.name;
         let images = outcome.images.into_iter().take(usize::from(shows)).filter(picture::may_be_shown).collect();
         ToolOutcome { content: bound::head(&outcome.content, limit).to_owned(), change, images, ..outcome }
     }
 
-    /// Ends the host, once it has said what it remembers. When this returns, nothing that it started is alive.
+    /// Ends the host after it has sent its ledger. On return, no process that it started is alive.
     pub(super) async fn close(&self) {
         let mut held = self.session.lock().await;
         let Some(session) = held.take() else { return };
@@ -158,7 +162,7 @@ impl Behind {
         }
         let session = tokio::time::timeout(HELPER_TIMEOUT, self.begin())
             .await
-            .map_err(|_| "they did not begin in time".to_owned());
+            .map_err(|_| "the tool host did not start in time".to_owned());
         let session = Arc::new(session??);
         *held = Some(session.clone());
         Ok(session)
@@ -197,7 +201,8 @@ impl Behind {
         Err(why)
     }
 
-    /// What the host works with. Home and temporary folder are others behind the wall, for the host and for what it starts.
+    /// Builds the first message to the host. In a sandbox, the host and its processes have another
+    /// home and another temporary folder.
     fn opening(&self, outer: &Invocation) -> Opening {
         let env: Vec<(String, String)> =
             outer.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -207,7 +212,8 @@ impl Behind {
         Opening { settings, ledger: past.ledger.clone(), changes: past.changes.clone() }
     }
 
-    /// How long a call is waited for: a host that its own shell has stopped says nothing, and does not end.
+    /// Returns the time limit of a call. A host that its own shell command has stopped neither
+    /// answers nor ends.
     fn patience(&self, request: &ToolRequest) -> Duration {
         if request.name != shell_exec::TOOL.name {
             return LOOKING;
@@ -228,13 +234,14 @@ impl Session {
         Ok(Self { dialogue, calls, lost, placeholders })
     }
 
-    /// Tells it what it works with, and hears that it is ready.
+    /// Sends the opening and waits until the host is ready.
     async fn open(&self, opening: Opening) -> Result<(), String> {
         let said = self.say(&Order::Open(Box::new(opening))).await;
         match self.hear(LONGEST).await {
             Ok(Word::Ready) => said,
             Ok(Word::Refused(why)) | Err(why) => Err(why),
-            Ok(Word::Progress(..) | Word::Done(..) | Word::Closed(_)) => Err("they began with something else".into()),
+            Ok(Word::Progress(..) | Word::Done(..) | Word::Closed(_)) =>
+                Err("unexpected first message from the tool host".into()),
         }
     }
 
@@ -256,7 +263,7 @@ impl Session {
                 async { if is_told { tokio::time::sleep(STOPPING).await } else { std::future::pending().await } };
             let answer = tokio::select! {
                 biased;
-                answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("it was ended".into())),
+                answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("fledge ended the tool host".into())),
                 said = &mut saying, if !is_said => {
                     is_said = true;
                     said.unwrap_or_else(|why| self.lose(&why));
@@ -266,15 +273,15 @@ impl Session {
                     is_told = true;
                     let cancel = Order::Cancel(call);
                     let told = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
-                    told.unwrap_or_else(|_| Err("it does not listen".into())).unwrap_or_else(|why| self.lose(&why));
+                    told.unwrap_or_else(|_| Err("the tool host does not read messages".into())).unwrap_or_else(|why| self.lose(&why));
                     continue;
                 }
                 () = &mut late => {
-                    self.lose("it does not answer");
+                    self.lose("the tool host does not answer");
                     continue;
                 }
                 () = limit => {
-                    self.lose("it did not stop");
+                    self.lose("the call did not stop in time");
                     return ToolOutcome::error("stopped: the run was cancelled");
                 }
                 () = self.pass_on() => continue,
@@ -287,7 +294,7 @@ impl Session {
                 }
                 Answer::Lost(why) => {
                     return ToolOutcome::error(format!(
-                        "the tool host ended in the middle of this call ({why}); it may have done all, some or nothing of its work"
+                        "the tool host ended during this call ({why}); the call may have done all, some or none of its work"
                     ));
                 }
             }
@@ -300,12 +307,13 @@ impl Session {
         Waiting { session: self, call, answers, is_done: false }
     }
 
-    /// Hears a word and gives it to whose it is.
+    /// Receives one message and passes it to the call that it belongs to.
     async fn pass_on(&self) {
         let (call, answer) = match self.hear(LONGEST).await {
             Ok(Word::Progress(call, text)) => (call, Answer::Progress(text)),
             Ok(Word::Done(call, outcome)) => (call, Answer::Done(outcome)),
-            Ok(Word::Ready | Word::Refused(_) | Word::Closed(_)) => return self.lose("it spoke out of turn"),
+            Ok(Word::Ready | Word::Refused(_) | Word::Closed(_)) =>
+                return self.lose("unexpected message from the tool host"),
             Err(why) => return self.lose(&why),
         };
         if let Some(sender) = self.calls().get(&call.0) {
@@ -313,21 +321,21 @@ impl Session {
         }
     }
 
-    /// What the host remembers.
+    /// Asks the host for its ledger.
     async fn part(&self) -> Option<LedgerCopy> {
         self.say(&Order::Close).await.ok()?;
         loop {
             match self.hear(LONGEST_LEDGER).await.ok()? {
                 Word::Closed(ledger) => return Some(ledger),
-                Word::Progress(..) | Word::Done(..) => {} // of a call that nobody waits for
+                Word::Progress(..) | Word::Done(..) => {} // no call waits for this
                 Word::Ready | Word::Refused(_) => return None,
             }
         }
     }
 
-    /// Ends it, as soon as those that wait for it have heard so.
+    /// Ends the host. All waiting calls learn of the end first.
     async fn end(self: Arc<Self>) {
-        self.lose("it was ended");
+        self.lose("fledge ended the tool host");
         for _ in 0..LEAVING {
             if Arc::strong_count(&self) == 1 {
                 break;
@@ -337,11 +345,11 @@ impl Session {
         match Arc::try_unwrap(self) {
             Ok(Self { dialogue, placeholders, .. }) => {
                 if !dialogue.end().await {
-                    tracing::warn!("something that a tool has started cannot be killed");
+                    tracing::warn!("cannot kill a process that a tool has started");
                 }
                 drop(placeholders);
             }
-            Err(_) => tracing::warn!("a tool call goes on; it is ended with its run"),
+            Err(_) => tracing::warn!("a tool call is still running; fledge ends it with its run"),
         }
     }
 
@@ -352,11 +360,11 @@ impl Session {
 
     async fn hear(&self, limit: usize) -> Result<Word, String> {
         let line = self.dialogue.lines.hear(limit).await.map_err(|error| error.to_string())?;
-        let line = line.ok_or("its process ended")?;
+        let line = line.ok_or("the process of the tool host ended")?;
         serde_json::from_slice(&line).map_err(|_| bound::line(&String::from_utf8_lossy(&line), 200))
     }
 
-    /// It is of no use any more; all that wait for it hear why.
+    /// Marks the host as unusable and reports the reason to all waiting calls.
     fn lose(&self, why: &str) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         let why = lost.get_or_insert_with(|| why.to_owned()).clone();
@@ -378,7 +386,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.session.calls().remove(&self.call.0);
         if !self.is_done {
-            self.session.lose("a call was given up");
+            self.session.lose("a call was abandoned");
         }
     }
 }

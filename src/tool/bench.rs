@@ -1,4 +1,5 @@
-//! What tools work with: the workspace, the rules, the memory of files, and the place for results too long to be shown.
+//! The context of tool calls: the workspace, the rules, the ledger of files and the store for
+//! results that are too long to show.
 
 use super::ledger::{self, Ledger};
 use super::rules::Rules;
@@ -15,10 +16,10 @@ use std::time::Duration;
 
 /// The largest file that tools read or edit, in bytes.
 pub(super) const MAX_FILE: u64 = 16 * 1024 * 1024;
-/// How stored results are named to `files-read`.
+/// The prefix by which `files-read` addresses stored results.
 pub(super) const OUTPUT: &str = "@output/";
 
-/// Everything a tool may use.
+/// All resources that a tool may use.
 #[derive(Debug)]
 pub(super) struct Bench {
     pub(super) jail: Jail,
@@ -31,17 +32,18 @@ pub(super) struct Bench {
     pub(super) bounds: Bounds,
     /// The memory of the project, unless the run has none.
     pub(super) shelf: Option<Shelf>,
-    /// What the gate's steps have printed, as far as the model may read it.
+    /// The logs of the gate's steps that the model may read.
     pub(super) logs: Mutex<Arc<[StepLog]>>,
 }
 
 impl Bench {
-    /// The memory of files. Whoever changes a file holds it from the first look to the last note, so changes don't cross.
+    /// Locks the ledger of files. A tool that changes a file holds the lock from its first read to
+    /// its last record, so that changes do not interleave.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the gate's steps have printed.
+    /// Returns the logs of the gate's steps.
     pub(super) fn logs(&self) -> Arc<[StepLog]> {
         Arc::clone(&self.logs.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -50,12 +52,13 @@ impl Bench {
         *self.logs.lock().unwrap_or_else(PoisonError::into_inner) = logs.into();
     }
 
-    /// The place of a file that is to be read.
+    /// Locates a file for reading.
     pub(super) fn readable(&self, path: &str) -> Result<Place, ToolError> {
         Ok(self.jail.locate(&self.jail.path(path)?, Last::Follow)?)
     }
 
-    /// The place of a file that is to be changed, when the rules let it: by the name it was given, and by where it really is.
+    /// Locates a file for writing. The rules must allow both the given path and the real path
+    /// behind links.
     pub(super) fn writable(&self, path: &str, last: Last) -> Result<Place, ToolError> {
         let path = self.jail.path(path)?;
         self.rules.check(&path)?;
@@ -64,7 +67,7 @@ impl Bench {
         Ok(place)
     }
 
-    /// Writes a file for a call and takes it down.
+    /// Writes a file for a call and records the change.
     pub(super) fn put(
         &self,
         call: CallId,
@@ -75,7 +78,8 @@ impl Bench {
         said: String,
     ) -> Result<ToolOutcome, ToolError> {
         if before == Some(after) {
-            // Said as no change: whoever writes the same again and again gets nowhere.
+            // Do not report this as a change: a model that rewrites the same content makes no
+            // progress.
             ledger.saw(call, place.real(), after);
             return Ok(ToolOutcome::ok(format!("`{}` has this content already: nothing was changed", place.real())));
         }
@@ -85,24 +89,26 @@ impl Bench {
         Ok(ToolOutcome { change: Some(change), detail: Detail::Diff(diff), ..ToolOutcome::ok(said) })
     }
 
-    /// The place where the whole result of a call is kept.
+    /// Locates the file that keeps the whole result of a call.
     pub(super) fn output(&self, call: CallId) -> Result<Place, ToolError> {
         Ok(self.outputs.locate(&self.outputs.path(&format!("{call}.txt"))?, Last::Follow)?)
     }
 
-    /// The same as a path, for the process that writes it itself; the file is there and nobody else's to read.
+    /// Returns the path of that file, for a process that writes the file itself. Creates the file,
+    /// readable and writable only by its owner.
     pub(super) fn output_file(&self, call: CallId) -> Result<PathBuf, ToolError> {
         let place = self.output(call)?;
         place.write(b"", 0o600)?;
         Ok(self.outputs.root().join(place.real().as_str()))
     }
 
-    /// The text as the model gets it: cut when it is too long, and then kept whole under the call's number.
+    /// Returns the text for the model. A text that is too long is cut, and the whole text is kept
+    /// under the call's number.
     pub(super) fn bounded(&self, call: CallId, text: String) -> String {
         self.bounded_to(self.max_result, call, text)
     }
 
-    /// The same with another bound, in bytes.
+    /// Returns the text like [`Bench::bounded`], but with this limit in bytes.
     pub(super) fn bounded_to(&self, limit: usize, call: CallId, text: String) -> String {
         if text.len() <= limit {
             return text;

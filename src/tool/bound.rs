@@ -1,10 +1,12 @@
-//! Cuts long texts for the model: head and tail stay, the cut says what is missing and where it is.
+//! Cuts of long texts for the model. The head and the tail stay, and a note says how much is
+//! missing and where to find it.
 
-/// The room for a note about a cut, in bytes.
+/// The space for the note in a cut, in bytes.
 pub(super) const NOTE: usize = 256;
 
-/// `text` in at most `limit` bytes: its head and its tail at whole characters, and between them how many bytes were left out
-/// and `whereabouts` of the whole. `None` when it fits as it is.
+/// Cuts `text` to at most `limit` bytes, at character boundaries. The result is the head, a note
+/// and the tail. The note gives the number of bytes left out and `whereabouts`, the place of the
+/// whole text. `None` if the text fits.
 pub(super) fn cut(text: &str, limit: usize, whereabouts: &str) -> Option<String> {
     if text.len() <= limit {
         return None;
@@ -16,7 +18,8 @@ pub(super) fn cut(text: &str, limit: usize, whereabouts: &str) -> Option<String>
     Some(format!("{head}\n[… {gone} bytes left out; {whereabouts} …]\n{tail}"))
 }
 
-/// The longest beginning of `text` of at most `limit` bytes that ends at a whole character.
+/// Returns the longest prefix of `text` that has at most `limit` bytes and ends at a character
+/// boundary.
 pub(super) fn head(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {
@@ -33,7 +36,7 @@ fn tail(text: &str, limit: usize) -> &str {
     &text[start..]
 }
 
-/// One line, cut at `limit` bytes with a note of what is missing.
+/// Cuts a line after at most `limit` bytes and appends the number of missing bytes.
 pub(super) fn line(text: &str, limit: usize) -> String {
     match head(text, limit) {
         whole if whole.len() == text.len() => text.into(),

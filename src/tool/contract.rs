@@ -1,4 +1,5 @@
-//! What goes through the door of the tool host, both ways: plain data, so that the host can live in another process.
+//! The data that a tool host receives, and the flags of tools. All of it is plain data, so that a
+//! host can run in another process.
 
 use crate::id::CallId;
 use crate::task::Tier;
@@ -8,31 +9,31 @@ use serde_json::Value;
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// Its number; the full text of a cut result is kept under it.
+    /// The number of the call. The full text of a cut result is kept under this number.
     pub call: CallId,
     /// The tool's name.
     pub name: String,
-    /// The arguments, as the model gave them.
+    /// The arguments as the model gave them.
     pub input: Value,
 }
 
-/// What a tool may do, for whoever decides which tools a task has.
+/// The effect and the risk of a tool, from which the tools of a task are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFlags {
-    /// Whether it changes anything.
+    /// Whether the tool changes anything.
     pub effect: Effect,
-    /// Whether it can do more than its arguments say.
+    /// Whether the tool can do more than its arguments show.
     pub dangerous: bool,
-    /// The lowest tier that has it.
+    /// The lowest tier that includes the tool.
     pub tier: Tier,
 }
 
-/// Whether a tool changes anything: calls that do not can run at the same time, and again.
+/// The effect of a tool. Read-only calls can run in parallel and can be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It only looks.
+    /// The tool changes nothing.
     ReadOnly,
-    /// It may change files.
+    /// The tool may change files.
     Mutating,
 }

@@ -1,4 +1,5 @@
-//! Why a tool could not do what was asked: sentences for the model, which say what to do instead where that is known.
+//! Errors of tool calls. The messages are for the model and say what to do instead, where that is
+//! known.
 
 use crate::limits::MAX_NOTE;
 use crate::store::StoreError;
@@ -8,42 +9,42 @@ use crate::workspace::pattern::PatternError;
 /// A refusal or failure of one tool call.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// No such tool.
+    /// No tool has this name.
     #[error("there is no tool `{name}`; there are {known}")]
     Unknown {
-        /// The name asked for.
+        /// The name in the call.
         name: String,
-        /// Those there are.
+        /// The names of all tools.
         known: String,
     },
-    /// The arguments don't fit.
-    #[error("{tool}: {problem}; it takes {expected}")]
+    /// The arguments do not match the schema.
+    #[error("{tool}: {problem}; expected {expected}")]
     Arguments {
         /// The tool.
         tool: &'static str,
-        /// What is wrong.
+        /// The mismatch.
         problem: String,
-        /// What would be right.
+        /// The arguments that the tool takes.
         expected: String,
     },
-    /// The path or the file.
+    /// The path or the file cannot be used.
     #[error(transparent)]
     Jail(#[from] JailError),
-    /// Git's own files.
+    /// The path belongs to git's own files.
     #[error("`{path}` belongs to git's own files, which tools do not change")]
     Git {
         /// The path.
         path: RelPath,
     },
-    /// A protected path.
-    #[error("`{path}` is protected ({why}); leave it as it is and solve the task in other files")]
+    /// The path is protected.
+    #[error("`{path}` is protected ({why}); do not change it, and solve the task in other files")]
     Protected {
         /// The path.
         path: RelPath,
-        /// The rule's reason.
+        /// The reason that the rule gives.
         why: String,
     },
-    /// The task names the files that may change, and this is none of them.
+    /// The task lists the files that may change, and this path is not among them.
     #[error("`{path}` is not among the files that this task may change ({allowed})")]
     NotListed {
         /// The path.
@@ -51,109 +52,109 @@ pub enum ToolError {
         /// The task's globs.
         allowed: String,
     },
-    /// Somebody else wrote the file.
+    /// The file has changed since the model last read it.
     #[error("`{path}` changed since you last read it: read it again, then repeat your change")]
     Changed {
         /// The path.
         path: RelPath,
     },
-    /// Bytes that are not text.
+    /// The file is not text.
     #[error("`{path}` is {kind} of {bytes} bytes, which can't be shown as text")]
     NotText {
         /// The path.
         path: String,
-        /// What it is, with its article.
+        /// The kind of file, with its article.
         kind: &'static str,
-        /// Its size.
+        /// The size.
         bytes: usize,
     },
-    /// Text of another encoding.
+    /// The text is not UTF-8.
     #[error("`{path}` is not UTF-8 text, so it can't be edited by text")]
     NotUtf8 {
         /// The path.
         path: RelPath,
     },
-    /// A page behind the end.
+    /// The page starts after the last line.
     #[error("`{path}` has {lines} lines; line {offset} is past its end")]
     PastEnd {
         /// The path.
         path: String,
-        /// How many lines it has.
+        /// The number of lines.
         lines: usize,
-        /// The line asked for.
+        /// The requested first line.
         offset: usize,
     },
-    /// No stored result of that number.
+    /// No result is stored under this number.
     #[error("there is no stored output `{path}`")]
     NoOutput {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
-    /// An edit that changes nothing.
+    /// The edit would change nothing.
     #[error("`old` and `new` are the same: nothing to change")]
     SameText,
-    /// An edit of an empty text.
+    /// The text to replace is empty.
     #[error("`old` is empty: give the text to replace, or use files-write")]
     EmptyOld,
-    /// An edit whose text is not there.
+    /// The text to replace is not in the file.
     #[error("`old` is not in `{path}`{nearest}")]
     NoMatch {
         /// The path.
         path: RelPath,
-        /// The most similar text there, as the rest of the sentence.
+        /// The most similar text in the file, as the end of the message; empty if none is similar.
         nearest: String,
     },
-    /// An edit whose text is there more than once.
+    /// The text to replace occurs more than once.
     #[error(
         "`old` is in `{path}` {count} times (lines {lines}): give more of the text around it, or set `replace_all`"
     )]
     ManyMatches {
         /// The path.
         path: RelPath,
-        /// How often.
+        /// The number of occurrences.
         count: usize,
-        /// Where the first ones begin.
+        /// The line numbers of the first occurrences.
         lines: String,
     },
-    /// A glob that is none.
+    /// A glob or regular expression is invalid.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// No log of the gate.
+    /// No log of the gate matches the call, or the log cannot be read.
     #[error("{problem}")]
     NoLog {
-        /// Which one there is not, and which there are.
+        /// The whole message. If no log matches, it lists the logs that exist.
         problem: String,
     },
-    /// A run without memory.
+    /// The run has no memory.
     #[error("this run has no memory")]
     NoMemory,
-    /// A note in which nothing is said.
-    #[error("`text` is empty: say what is to be remembered")]
+    /// The note is empty.
+    #[error("`text` is empty: write what to remember")]
     EmptyNote,
-    /// A note that is too long.
-    #[error("`text` has {bytes} bytes, and a note has at most {MAX_NOTE}: say it shorter")]
+    /// The note is too long.
+    #[error("`text` has {bytes} bytes, and a note has at most {MAX_NOTE}: shorten the note")]
     LongNote {
-        /// Its bytes, as it would be kept.
+        /// The size of the note after cleaning and masking, in bytes.
         bytes: usize,
     },
-    /// The memory.
+    /// The memory cannot be used.
     #[error("the memory cannot be used: {0}")]
     Memory(#[from] StoreError),
     /// The run is being cancelled.
     #[error("stopped: the run was cancelled")]
     Stopped,
-    /// A fault of ours.
-    #[error("{tool} failed inside: {problem}")]
+    /// The tool panicked: a bug in fledge.
+    #[error("internal error in {tool}: {problem}")]
     Panicked {
         /// The tool.
         tool: String,
-        /// What the panic said.
+        /// The message of the panic.
         problem: String,
     },
 }
 
 impl ToolError {
-    /// Whether the same call may well succeed a moment later.
+    /// Returns whether the call may succeed if it is repeated unchanged.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Jail(error) => error.is_transient(),

@@ -1,4 +1,4 @@
-//! `files-delete`: one file, or a link itself.
+//! `files-delete`: deletes one file, or a link itself.
 
 use super::bench::{Bench, MAX_FILE};
 use super::{Call, Run, Tool, ToolError, WRITES, ledger};
@@ -27,7 +27,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { path } = call.arguments()?;
     let place = bench.writable(&path, Last::Keep)?;
     let mut ledger = bench.ledger();
-    // What is too large to be read is deleted all the same; only its lines go uncounted.
+    // A file that is too large to read is deleted too, but its lines are not counted.
     let is_file = place.metadata()?.is_some_and(|there| there.kind == Kind::File && there.bytes <= MAX_FILE);
     let before = if is_file { place.read(MAX_FILE)? } else { Vec::new() };
     if is_file {

@@ -1,4 +1,4 @@
-//! `files-edit`: one text for another, where there is no doubt which one is meant.
+//! `files-edit`: replaces a text in a file if the place is unambiguous.
 
 use super::bench::{Bench, MAX_FILE};
 use super::nearest::nearest;
@@ -8,7 +8,7 @@ use crate::workspace::jail::{Last, RelPath};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Lines named when there are several matches.
+/// The number of lines named when a text occurs several times.
 const NAMED: usize = 8;
 
 pub(super) const TOOL: Tool = Tool {
@@ -59,7 +59,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     bench.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), said)
 }
 
-/// The text after the edit, and the number of replacements.
+/// Returns the text after the edit and the number of replacements.
 fn replace(path: &RelPath, text: &str, arguments: &Arguments) -> Result<(String, usize), ToolError> {
     for (old, new) in text::readings(text, &arguments.old, &arguments.new) {
         match text.matches(old.as_str()).count() {
@@ -74,7 +74,7 @@ fn replace(path: &RelPath, text: &str, arguments: &Arguments) -> Result<(String,
     Err(ToolError::NoMatch { path: path.clone(), nearest: nearest(text, &arguments.old) })
 }
 
-/// The numbers of the lines where the first matches begin.
+/// Lists the line numbers of the first matches.
 fn lines_of(text: &str, old: &str, count: usize) -> String {
     let line = |start: usize| text[..start].matches('\n').count() + 1;
     let mut lines: Vec<String> =

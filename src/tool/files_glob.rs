@@ -1,4 +1,4 @@
-//! `files-glob`: the files whose paths fit a pattern.
+//! `files-glob`: lists the files whose paths match a pattern.
 
 use super::bench::Bench;
 use super::walk::{Walk, unread_note};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
-/// Files that one call finds.
+/// The maximum number of files that one call lists.
 const MAX_FILES: usize = 1000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -59,7 +59,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
         ControlFlow::Continue(())
     })?;
     if found == 0 {
-        list.push_str("no files fit\n");
+        list.push_str("no matching files\n");
     }
     Ok(ToolOutcome::ok(list + &unread_note(unread)))
 }

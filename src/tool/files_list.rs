@@ -1,4 +1,4 @@
-//! `files-list`: what is in one directory, hidden names too.
+//! `files-list`: lists one directory, including hidden names.
 
 use super::bench::Bench;
 use super::{Call, LOOKS, Run, Tool, ToolError};
@@ -7,7 +7,7 @@ use crate::workspace::jail::{Entry, Folder, JailError, Kind, shown};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Names shown of one directory.
+/// The maximum number of names shown for one directory.
 const MAX_NAMES: usize = 1000;
 
 pub(super) const TOOL: Tool = Tool {

@@ -1,4 +1,4 @@
-//! `files-read`: a page of a text file, its lines numbered; or a picture.
+//! `files-read`: shows a page of a text file with line numbers, or a picture.
 
 use super::bench::{Bench, MAX_FILE, OUTPUT};
 use super::{Call, LOOKS, Run, Tool, ToolError, bound, picture, text};
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
-/// Lines of a page when the call does not say.
+/// The default number of lines of a page.
 const PAGE: usize = 2000;
-/// Bytes of one line that are shown.
+/// The maximum number of bytes shown of one line.
 const MAX_LINE: usize = 2000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -64,7 +64,7 @@ fn stored(bench: &Bench, path: &str, number: &str) -> Result<Vec<u8>, ToolError>
     bench.output(call)?.read(MAX_FILE).map_err(missing)
 }
 
-/// As many lines from the offset on as the page has room for, and how to go on.
+/// Formats as many lines from the offset as fit, and names the offset of the next page.
 fn page(bytes: &[u8], arguments: &Arguments, max: usize) -> Result<String, ToolError> {
     let whole = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text::without_bom(&whole).lines().collect();
@@ -87,10 +87,10 @@ fn page(bytes: &[u8], arguments: &Arguments, max: usize) -> Result<String, ToolE
         next += 1;
     }
     if next <= lines.len() {
-        page.push_str(&format!("[lines {offset}-{} of {}; go on with offset {next}]\n", next - 1, lines.len()));
+        page.push_str(&format!("[lines {offset}-{} of {}; continue with offset {next}]\n", next - 1, lines.len()));
     }
     if matches!(whole, std::borrow::Cow::Owned(_)) {
-        page.push_str("[not UTF-8: bytes that are no text are shown as \u{fffd}]\n");
+        page.push_str("[not UTF-8: invalid bytes are shown as \u{fffd}]\n");
     }
     Ok(page)
 }

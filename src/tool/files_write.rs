@@ -1,4 +1,4 @@
-//! `files-write`: a whole file, made or replaced at one stroke.
+//! `files-write`: creates or replaces a whole file in one step.
 
 use super::bench::{Bench, MAX_FILE};
 use super::{Call, Run, Tool, ToolError, WRITES, text};

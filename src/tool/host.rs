@@ -1,5 +1,5 @@
-//! The one door to the tools: a request goes in, an outcome comes out, both plain data, and nothing that happens behind it,
-//! not even a panic, gets past it.
+//! The only entry point to the tools. A request goes in and an outcome comes out, both as plain
+//! data. No failure of a tool passes this point, not even a panic.
 
 use super::behind::Behind;
 use super::bench::Bench;
@@ -24,63 +24,66 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The least that a result may be bounded to, in bytes: below it a cut would be all note.
+/// The smallest limit of a result, in bytes. With a lower limit, a cut text would be little more
+/// than its note.
 pub(super) const MIN_RESULT: usize = 1024;
 
-/// What a tool host works by.
+/// The settings of a tool host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSettings {
     /// The workspace.
     pub root: PathBuf,
-    /// Where the full text of cut results is kept; made when missing. Not in the workspace.
+    /// The directory for the full texts of cut results. It is created if missing, and must not be
+    /// in the workspace.
     pub outputs_dir: PathBuf,
-    /// Paths that no tool changes.
+    /// Paths that tools must not change.
     pub protected: Vec<ProtectedRule>,
-    /// Protected paths that may be changed all the same, as globs.
+    /// Globs of protected paths that tools may change anyway.
     pub allow_edit: Vec<String>,
-    /// The only paths that may be changed, as globs; empty: all that are not protected.
+    /// Globs of the only paths that tools may change. If empty, tools may change every path that is
+    /// not protected.
     pub files: Vec<String>,
     /// The whole environment of shell commands.
     pub env: Vec<(String, String)>,
-    /// Bytes of a result that go to the model; at least 1 KiB.
+    /// The maximum size of a result for the model, in bytes; at least 1 KiB.
     pub max_result: usize,
-    /// The longest that a shell command may take, and what it may take when the call does not say.
+    /// The default and the maximum timeout of a shell command.
     pub shell_timeout: Duration,
-    /// What all processes of a shell command may use up together.
+    /// The resource limits for all processes of a shell command together.
     pub bounds: Bounds,
 }
 
-/// Why there can be no tool host: for the operator.
+/// A failure to create or start a tool host. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The workspace can't be opened.
+    /// The workspace cannot be opened.
     #[error("the workspace")]
     Workspace(#[source] JailError),
-    /// The directory for outputs can't be made or opened.
+    /// The directory for outputs cannot be created or opened.
     #[error("the directory for outputs")]
     Outputs(#[source] JailError),
-    /// The agent could write where its own outputs are kept.
+    /// The directory for outputs is in the workspace, so the agent could write to it.
     #[error("the directory for outputs, `{}`, is inside the workspace", path.display())]
     OutputsInside {
         /// The directory.
         path: PathBuf,
     },
-    /// The agent could write the program that its wall rests on.
+    /// The agent could write to the program that its sandbox depends on.
     #[error("{}: {}", .0, .0.mend)]
     HelperInside(NoWall),
-    /// The wall cannot be built around the tools of this run.
+    /// The tools of this run cannot be started in the sandbox.
     #[error("the tools cannot be started in the sandbox: {0}")]
     Wall(String),
-    /// A glob among the protected, allowed or listed paths is none.
+    /// A glob of protected, allowed or listed paths is invalid.
     #[error("the paths that may be changed")]
     Rules(#[source] ToolError),
 }
 
-/// Runs tool calls for one run. Calls may come at the same time; changes to files take turns.
+/// Runs the tool calls of one run. Calls may run in parallel. Changes to files are serialized.
 #[derive(Debug)]
 pub struct ToolHost {
     bench: Arc<Bench>,
-    /// Where tools that touch the workspace are run, when it is not here.
+    /// The host in the sandbox that runs tools which touch the workspace. `None` if they run here.
     behind: Option<Behind>,
 }
 
@@ -88,15 +91,15 @@ impl ToolHost {
     /// Opens the workspace and compiles the rules.
     ///
     /// # Errors
-    /// [`HostError`] when a directory can't be used or a glob is none.
+    /// [`HostError`] if a directory cannot be used or a glob is invalid.
     pub fn new(settings: HostSettings) -> Result<Self, HostError> {
         Self::with_memory(settings, None)
     }
 
-    /// The same with the memory of the project.
+    /// Creates a host with the memory of the project.
     ///
     /// # Errors
-    /// As those of [`ToolHost::new`].
+    /// See [`ToolHost::new`].
     pub fn with_memory(settings: HostSettings, shelf: Option<Shelf>) -> Result<Self, HostError> {
         let jail = Jail::open(&settings.root).map_err(HostError::Workspace)?;
         if settings.outputs_dir.starts_with(jail.root()) || settings.outputs_dir.starts_with(&settings.root) {
@@ -118,11 +121,13 @@ impl ToolHost {
         Ok(Self { bench: Arc::new(bench), behind: None })
     }
 
-    /// The same behind a wall: every tool but those of memory and logs runs in a process of its own there, which is started when it is first
-    /// needed. What it may reach are these holes. Without a wall it is [`ToolHost::with_memory`].
+    /// Creates a host whose tools run in a sandbox with the access of `holes`. All tools except
+    /// those for memory and logs run there, in a separate process that the first use starts.
+    /// Without a sandbox, this equals [`ToolHost::with_memory`].
     ///
     /// # Errors
-    /// As those of [`ToolHost::new`]; and when the program that the wall rests on could be written behind it.
+    /// See [`ToolHost::new`]. Also fails if programs in the sandbox could write to the program that
+    /// the sandbox depends on.
     pub fn behind(settings: HostSettings, shelf: Option<Shelf>, wall: Wall, holes: Holes) -> Result<Self, HostError> {
         let host = Self::with_memory(settings.clone(), shelf)?;
         let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
@@ -130,10 +135,11 @@ impl ToolHost {
         Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
     }
 
-    /// Starts the process in which tools run, where there is to be one, instead of with the first call. A stop ends the wait, and is no error.
+    /// Starts the sandboxed tool process now instead of with the first call, if the host has one.
+    /// Cancelling `stop` ends the wait without an error.
     ///
     /// # Errors
-    /// [`HostError::Wall`] when it does not begin.
+    /// [`HostError::Wall`] if the process does not start.
     pub async fn ready(&self, stop: &CancellationToken) -> Result<(), HostError> {
         match &self.behind {
             Some(behind) => behind.ready(stop).await.map_err(HostError::Wall),
@@ -141,20 +147,22 @@ impl ToolHost {
         }
     }
 
-    /// Ends the process in which tools run, if there is one. When this returns, nothing that it started is alive; the next call starts it
-    /// again, and it remembers what it did.
+    /// Ends the sandboxed tool process, if there is one. On return, no process that it started is
+    /// alive. The next call starts a new process, which knows what the old one did.
     pub async fn close(&self) {
         if let Some(behind) = &self.behind {
             behind.close().await;
         }
     }
 
-    /// The environment that shell commands have behind the wall, where there is one and it was built.
+    /// Returns the environment of shell commands in the sandbox. `None` without a sandbox, or if
+    /// the tool process was not started yet.
     pub fn environment(&self) -> Option<Vec<(String, String)>> {
         self.behind.as_ref()?.environment()
     }
 
-    /// Takes down what an earlier process did to files in the same run, so that what is counted goes on from there.
+    /// Records the changes that an earlier process of this run made to files, so that the counts
+    /// continue from there.
     pub fn recall<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) {
         match &self.behind {
             Some(behind) => behind.recall(changes.into_iter().cloned()),
@@ -165,29 +173,31 @@ impl ToolHost {
         }
     }
 
-    /// Lets the model read what the gate's steps have printed, as far as it is this.
+    /// Sets the logs of the gate's steps that the model may read.
     pub fn show_logs(&self, logs: Vec<StepLog>) {
         self.bench.show_logs(logs);
     }
 
-    /// What somebody else has said in answer to a call, as its outcome: cleaned, bounded like every result, and marked as theirs.
+    /// Turns an untrusted party's answer to a call into an outcome. The text is cleaned, limited
+    /// like every result, and put into a block that names `whose` text it is.
     pub fn hear(&self, call: CallId, whose: &str, text: &str, is_error: bool) -> ToolOutcome {
         let room = self.bench.max_result - foreign::FRAME;
         let content = foreign::fenced(whose, &self.bench.bounded_to(room, call, visible(text)));
         if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) }
     }
 
-    /// Takes up what an earlier host has left.
+    /// Restores the ledger of an earlier host.
     pub(super) fn restore(&self, ledger: LedgerCopy) {
         self.bench.ledger().restore(ledger);
     }
 
-    /// What the next host has to know.
+    /// Returns the ledger for the next host.
     pub(super) fn remembered(&self) -> LedgerCopy {
         self.bench.ledger().copy()
     }
 
-    /// Runs one call to its end, which `stop` brings near. Never fails: what goes wrong is in the outcome.
+    /// Runs one call to its end; `stop` makes it end early. Never fails: the outcome carries any
+    /// error.
     pub async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
         let found = Tool::find(&request.name);
         if let (Some(tool), Some(behind)) = (found, &self.behind)
@@ -214,7 +224,8 @@ impl ToolHost {
             Run::Files(run) => {
                 let bench = Arc::clone(&self.bench);
                 let work = move || outcome(&bench, tool, id, run(&bench, &call));
-                // Waited for even after a stop, or the thread would go on alone; the work itself looks at `stop`.
+                // Wait even after a stop: otherwise, the thread would continue alone. The work
+                // itself checks `stop`.
                 tokio::task::spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
                     Ok(panic) => panicked(tool, panic.as_ref()),
                     Err(_) => ToolError::Stopped,
@@ -292,7 +303,7 @@ mod tests {
     async fn a_panic_in_a_tool_is_an_error_of_that_call() {
         for run in [Run::Files(broken), Run::Process(broken_process)] {
             let outcome = perform(Tool { run, ..TOOLS[0] }).await;
-            assert_eq!(outcome, ToolOutcome::error("files-delete failed inside: no such luck"));
+            assert_eq!(outcome, ToolOutcome::error("internal error in files-delete: no such luck"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! `lane-log`: a page of the whole output of a step, as the project's checks were run on the work. What hold-out checks print is in no log
-//! that is known here.
+//! `lane-log`: shows a page of the whole output of a gate step. The output of hold-out checks is in
+//! none of the logs that this tool knows.
 
 use super::bench::Bench;
 use super::search_grep::matcher;
@@ -20,9 +20,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Lines of a page when the call does not say, and the most it can say.
+/// The default and the maximum number of lines of a page.
 const PAGE: (usize, usize) = (200, 2000);
-/// Bytes of one line that are shown.
+/// The maximum number of bytes shown of one line.
 const MAX_LINE: usize = 2000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -65,8 +65,8 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     }
 }
 
-/// The log that is meant: that of the step, else that of the only one that failed, when it was last run. All that may be meant where that is
-/// not clear.
+/// Selects the log that the call means, from the newest attempt that matches. Without a step, this
+/// is the log of the only step that failed. Returns all matching logs if the choice is ambiguous.
 fn chosen<'l>(logs: &'l [StepLog], arguments: &Arguments) -> Result<Vec<&'l StepLog>, ToolError> {
     let Arguments { step, lane, attempt, .. } = arguments;
     let is_meant = |log: &&StepLog| {
@@ -81,7 +81,7 @@ fn chosen<'l>(logs: &'l [StepLog], arguments: &Arguments) -> Result<Vec<&'l Step
     Ok(if step.is_none() && failed.len() == 1 { failed } else { meant })
 }
 
-/// Why no log is meant.
+/// Explains why no log matches.
 fn none(logs: &[StepLog], arguments: &Arguments) -> String {
     if logs.is_empty() {
         return "no log: the project's checks have not been run on your work yet".into();
@@ -89,39 +89,40 @@ fn none(logs: &[StepLog], arguments: &Arguments) -> String {
     let step = arguments.step.as_deref().unwrap_or_default();
     let near = meant(step, logs.iter().map(|log| log.step.as_str())).filter(|_| !step.is_empty());
     let near = near.map(|near| format!(" ({near})")).unwrap_or_default();
-    format!("there is no such log{near}; there are:\n{}", list(&logs.iter().collect::<Vec<_>>()))
+    format!("no such log{near}; known logs:\n{}", list(&logs.iter().collect::<Vec<_>>()))
 }
 
-/// The logs, a line each.
+/// Lists the logs, one per line.
 fn list(logs: &[&StepLog]) -> String {
     logs.iter().map(|log| format!("{}\n", name(log))).collect()
 }
 
-/// What it is a log of.
+/// Describes the step of a log.
 fn name(StepLog { attempt, lane, step, status, .. }: &StepLog) -> String {
     let attempt = if *attempt == 0 { "before any change".into() } else { format!("attempt {attempt}") };
     format!("step `{step}` of lane `{lane}`, {attempt}: {}", status.as_str().replace('_', " "))
 }
 
-/// A line of a log: its number, its start, and how many bytes follow that.
+/// A line of a log: its number, its beginning, and the number of bytes left out after that.
 type Line = (usize, Vec<u8>, usize);
 
-/// Lines of a log.
+/// A page of a log.
 #[derive(Default)]
 struct Page {
     lines: VecDeque<Line>,
-    /// Lines that there are.
+    /// The number of lines in the log.
     all: usize,
-    /// Lines that would have been taken but for the limit.
+    /// The number of lines that qualify for the page, ignoring its limit.
     wanted: usize,
 }
 
 impl Page {
-    /// Reads a page of a log and shows it in at most `max` bytes.
+    /// Reads a page of a log and formats it in at most `max` bytes.
     fn of(log: &StepLog, arguments: &Arguments, max: usize, stop: &CancellationToken) -> Result<String, ToolError> {
         let filter = arguments.pattern.as_deref().map(|pattern| matcher(pattern, false)).transpose()?;
         let limit = arguments.limit.map_or(PAGE.0, |limit| limit.get().min(PAGE.1));
-        // What went wrong stands at the end, most of the time; who looks for something begins at the start.
+        // Failures are mostly reported at the end of a log, so show its end. A search starts at the
+        // beginning.
         let from = arguments.offset.map(NonZeroUsize::get).or_else(|| filter.as_ref().map(|_| 1));
         let mut page = Self::default();
         let read = each_line(Path::new(&log.path), |line, rest| {
@@ -136,7 +137,7 @@ impl Page {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(ToolError::NoLog { problem: format!("{}: its log cannot be read: {error}", name(log)) });
             }
-            Ok(()) | Err(_) if page.all == 0 => return Ok(format!("{}\n[it printed nothing]\n", name(log))),
+            Ok(()) | Err(_) if page.all == 0 => return Ok(format!("{}\n[no output]\n", name(log))),
             Ok(()) | Err(_) => {}
         }
         let lines = if page.all == 1 { "line" } else { "lines" };
@@ -171,11 +172,11 @@ impl Page {
         }
         let note = match (shown.front(), shown.back()) {
             (Some((first, _)), Some((last, _))) if shown.len() < self.wanted && is_end => {
-                format!("[lines {first}-{last}; those before them: `offset`]\n")
+                format!("[lines {first}-{last}; use `offset` for earlier lines]\n")
             }
-            (Some(_), Some((last, _))) if shown.len() < self.wanted => format!("[go on with offset {}]\n", last + 1),
+            (Some(_), Some((last, _))) if shown.len() < self.wanted => format!("[continue with offset {}]\n", last + 1),
             (Some(_), Some(_)) => String::new(),
-            (None, _) | (_, None) => "[none of them matches]\n".into(),
+            (None, _) | (_, None) => "[no line matches]\n".into(),
         };
         let text: String = shown.into_iter().map(|(_, text)| text).collect();
         head + &text + &note

@@ -1,4 +1,5 @@
-//! What the host remembers of files: how each was when the model last saw it, and how it was before the run changed it.
+//! The host's record of files: their contents when the model last saw them, and their originals
+//! before the run changed them.
 
 use super::{ToolError, bound};
 use crate::chat::{ChangeKind, FileChange};
@@ -12,19 +13,19 @@ use std::time::Duration;
 
 /// The largest file whose original is kept, in bytes.
 const MAX_ORIGINAL: usize = 2 * 1024 * 1024;
-/// All originals together, in bytes.
+/// The maximum size of all originals together, in bytes.
 const MAX_ORIGINALS: usize = 64 * 1024 * 1024;
-/// All originals that are handed on, in bytes.
+/// The maximum size of all originals passed to the next host, in bytes.
 const MAX_COPIED: usize = 8 * 1024 * 1024;
-/// The largest diff that is passed on, in bytes.
+/// The largest diff in an outcome, in bytes.
 const MAX_DIFF: usize = 16 * 1024;
-/// How long one comparison may look for a shorter diff; after that it takes the one it has.
+/// The time after which one comparison stops looking for a shorter diff.
 const DIFF_TIME: Duration = Duration::from_millis(300);
 
-/// The memory of one run.
+/// The record of one run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// By the agent that has seen it: what one agent of a run knows, another one does not.
+    /// Hashes of files by agent: one agent of a run does not know what another agent has seen.
     seen: HashMap<(u64, RelPath), [u8; 32]>,
     originals: HashMap<RelPath, Original>,
     kept: usize,
@@ -35,11 +36,12 @@ pub(super) struct Ledger {
 enum Original {
     Absent,
     Bytes(Vec<u8>),
-    /// Too large to keep: changes are counted against the file before each of them.
+    /// The original is too large to keep. Each change is counted against the file just before that
+    /// change.
     Unkept,
 }
 
-/// The same as plain data, from one host to the next.
+/// A [`Ledger`] as plain data, for the next host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerCopy {
@@ -56,12 +58,12 @@ enum OriginalCopy {
 }
 
 impl Ledger {
-    /// The model of this call has now seen these bytes of this file, or written them.
+    /// Records that the agent of this call has now read or written these bytes of the file.
     pub(super) fn saw(&mut self, call: CallId, path: &RelPath, bytes: &[u8]) {
         self.seen.insert((call.agent(), path.clone()), hash(bytes));
     }
 
-    /// Says no when the model of this call has seen the file, but not as it is now.
+    /// Fails if the agent of this call has seen the file, but not with these bytes.
     pub(super) fn check(&self, call: CallId, path: &RelPath, bytes: &[u8]) -> Result<(), ToolError> {
         match self.seen.get(&(call.agent(), path.clone())) {
             Some(seen) if *seen != hash(bytes) => Err(ToolError::Changed { path: path.clone() }),
@@ -69,7 +71,8 @@ impl Ledger {
         }
     }
 
-    /// Takes down that a call took the file from `before` to `after`, and says what the run has done to it in all.
+    /// Records a call's change of a file from `before` to `after`. Returns the whole change since
+    /// the run began.
     pub(super) fn changed(
         &mut self,
         call: CallId,
@@ -99,7 +102,8 @@ impl Ledger {
         FileChange { path: path.to_string(), kind, added, removed }
     }
 
-    /// An earlier process of this run did this to a file. How it was before is known only of one that the run has made.
+    /// Records a change by an earlier process of this run. The original is known only for files
+    /// that the run has created.
     pub(super) fn recall(&mut self, change: &FileChange) {
         let path = named(&change.path);
         match change.kind {
@@ -110,7 +114,8 @@ impl Ledger {
         }
     }
 
-    /// All of it, for whoever takes the run up after this host. Originals that are many, or no text, are only said to have been there.
+    /// Copies the ledger for the next host. Originals that are not UTF-8 or exceed the limit are
+    /// marked as unkept.
     pub(super) fn copy(&self) -> LedgerCopy {
         let mut room = MAX_COPIED;
         let mut original = |original: &Original| match original {
@@ -130,7 +135,7 @@ impl Ledger {
         }
     }
 
-    /// Takes up what an earlier host has left.
+    /// Restores the ledger of an earlier host.
     pub(super) fn restore(&mut self, copy: LedgerCopy) {
         self.seen.extend(copy.seen.into_iter().map(|(agent, path, hash)| ((agent, named(&path)), hash)));
         for (path, original) in copy.originals {
@@ -155,12 +160,13 @@ impl Ledger {
     }
 }
 
-/// A path by its text.
+/// Parses a path from its text.
 fn named(path: &str) -> RelPath {
     path.split('/').fold(RelPath::default(), |path, name| path.join(name))
 }
 
-/// A unified diff of at most 16 KiB; empty when the file is too large for one that people would read.
+/// Returns a unified diff of at most 16 KiB. The diff is empty if a file is too large for a
+/// readable diff.
 pub(super) fn diff(path: &RelPath, before: &[u8], after: &[u8]) -> String {
     if before.len().max(after.len()) > MAX_ORIGINAL {
         return String::new();
@@ -176,7 +182,7 @@ pub(super) fn diff(path: &RelPath, before: &[u8], after: &[u8]) -> String {
     format!("{whole}[… {} bytes of the diff left out]\n", text.len() - whole.len())
 }
 
-/// How many lines were added and removed.
+/// Counts the lines added and removed.
 fn lines_changed(before: &[u8], after: &[u8]) -> (u64, u64) {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     compare(&before, &after).iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {

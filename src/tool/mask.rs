@@ -1,5 +1,5 @@
-//! Takes secrets out of texts: those whose values are known, in every dress in which they are passed on, and of texts that outlive their
-//! run also what looks like a key by its form.
+//! Removal of secrets from texts. It finds known secrets in all their usual encodings. In texts
+//! that outlive their run, it also finds everything in the form of a key.
 
 mod dress;
 mod parts;
@@ -12,12 +12,13 @@ use regex::Regex;
 use std::fmt;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// Stands where a secret was.
+/// The replacement of a secret.
 const MASKED: &str = "***";
-/// Bytes that a known secret has at least: less would turn up in any text.
+/// The minimum length of a known secret, in bytes. A shorter one would occur in many texts.
 const LEAST: usize = 6;
 
-/// Forms of keys, as those who give them out document them; the last ones are passwords in URLs and values of what is called a secret.
+/// Forms of keys as their issuers document them. The last entries are passwords in URLs and values
+/// whose names suggest a secret.
 const FORMS: &[(&str, &str)] = &[
     (r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----.*?(-----END [A-Z ]*PRIVATE KEY( BLOCK)?-----|\z)", MASKED),
     (r"(?-u:\b)(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}", MASKED),
@@ -30,27 +31,29 @@ const FORMS: &[(&str, &str)] = &[
     (r"((?i-u:authorization|bearer)[ \t]*:?[ \t]*(?i-u:bearer[ \t]+|basic[ \t]+)?)[A-Za-z0-9+/._~-]{16,}=*", "${1}***"),
 ];
 
-/// Their patterns; each is a literal that a test compiles.
+/// The compiled patterns of [`FORMS`]. A test checks that every form compiles.
 static KEYS: LazyLock<Vec<(Regex, &str)>> =
     LazyLock::new(|| FORMS.iter().filter_map(|(form, instead)| Some((Regex::new(form).ok()?, *instead))).collect());
 
-/// Knows secrets, and shows none.
+/// A set of secrets that can be removed from texts.
 #[derive(Clone, Default)]
 pub struct Mask {
-    /// What is a secret by its name, as it stands; the longest first, so that none is left in part.
+    /// The secrets in plain form, longest first, so that no part of one is left.
     secrets: Vec<String>,
-    /// Every dress of those that no text has by chance; the longest first, without white space.
+    /// All encodings of the secrets that no text contains by chance. They are sorted longest first
+    /// and contain no white space.
     dresses: Vec<Finder<'static>>,
-    /// The names of those that any text may have by chance.
+    /// The names of the secrets that any text may contain by chance.
     plain: Vec<String>,
     late: Late,
 }
 
-/// Secrets that come to be known while masks that heed them are in use already: keys that a program gave.
+/// Secrets that become known after masks that share this set were created, such as keys that a
+/// program prints.
 #[derive(Clone, Default)]
 pub struct Late(Arc<RwLock<Heard>>);
 
-/// What came to be known so far, and the mask of that.
+/// The secrets added so far, and a mask for them.
 #[derive(Default)]
 struct Heard {
     secrets: Vec<String>,
@@ -58,7 +61,7 @@ struct Heard {
 }
 
 impl Late {
-    /// From now on this is a secret, and what in it is one by itself.
+    /// Adds a secret and the parts of it that are secret by themselves.
     pub fn add(&self, secret: &str) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !known.secrets.iter().any(|known| known == secret) {
@@ -73,12 +76,12 @@ impl Late {
 }
 
 impl Mask {
-    /// Of these secrets; the very short ones are not heeded.
+    /// Creates a mask for these secrets. Very short secrets are ignored.
     pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         Self::of(secrets.into_iter().map(|secret| (String::new(), secret)))
     }
 
-    /// Of these secrets, each with its name.
+    /// Creates a mask for these secrets, given as pairs of name and secret.
     pub fn of<N: Into<String>, S: Into<String>>(secrets: impl IntoIterator<Item = (N, S)>) -> Self {
         let named: Vec<(String, String)> =
             secrets.into_iter().map(|(name, secret)| (name.into(), secret.into())).collect();
@@ -100,29 +103,31 @@ impl Mask {
         Self { secrets, dresses, plain, late: Late::default() }
     }
 
-    /// The same, which heeds these too.
+    /// Makes the mask also remove the secrets in `late`.
     #[must_use]
     pub fn with(self, late: &Late) -> Self {
         Self { late: late.clone(), ..self }
     }
 
-    /// The names of secrets that [`Mask::hidden`] leaves as they are, since any text may have such a word or number by chance.
+    /// Returns the names of the secrets that [`Mask::hidden`] leaves in place, because any text may
+    /// contain such a word or number by chance.
     pub fn plain(&self) -> &[String] {
         &self.plain
     }
 
-    /// Whether it knows of nothing that [`Mask::hidden`] would hide.
+    /// Returns whether [`Mask::hidden`] has nothing to hide.
     pub fn is_idle(&self) -> bool {
         self.dresses.is_empty() && self.late.mask().is_none_or(|late| late.dresses.is_empty())
     }
 
-    /// The text with `***` for each known secret that is no plain word or path: as it stands, as base64, hex or URL-encoded, and with
-    /// white space anywhere in it. `None` where there is none.
+    /// Replaces each known secret by `***`, unless the secret is a plain word, a number or a path.
+    /// Finds secrets in plain form, as base64, in hex and URL-encoded, with white space anywhere
+    /// inside. `None` if the text contains no secret.
     pub fn hidden(&self, text: &str) -> Option<String> {
         self.hidden_in(text.as_bytes()).map(|hidden| String::from_utf8_lossy(&hidden).into_owned())
     }
 
-    /// The same of bytes that need not be text.
+    /// Replaces secrets like [`Mask::hidden`], in bytes that need not be text.
     pub fn hidden_in(&self, text: &[u8]) -> Option<Vec<u8>> {
         let hidden = self.hidden_of_own(text);
         match self.late.mask() {
@@ -150,12 +155,13 @@ impl Mask {
         Some(hidden)
     }
 
-    /// Where the end of a text begins that what follows may make a secret; its length where there is none.
+    /// Returns the start of the longest suffix that may be the beginning of a secret. Returns the
+    /// length of the text if there is none.
     pub fn doubt(&self, text: &str) -> usize {
         self.doubt_in(text.as_bytes())
     }
 
-    /// The same of bytes that need not be text.
+    /// Finds the suffix like [`Mask::doubt`], in bytes that need not be text.
     pub fn doubt_in(&self, text: &[u8]) -> usize {
         let (squeezed, late) = (Squeezed::of(text), self.late.mask());
         let dresses = self.dresses.iter().chain(late.iter().flat_map(|late| &late.dresses));
@@ -163,7 +169,7 @@ impl Mask {
         doubts.min().unwrap_or(text.len())
     }
 
-    /// The text with `***` for each secret, and for what looks like one.
+    /// Replaces each secret, and everything in the form of a key, by `***`.
     pub fn masked(&self, text: &str) -> String {
         let hidden = self.hidden(text).unwrap_or_else(|| text.to_owned());
         let late = self.late.mask();
@@ -173,7 +179,8 @@ impl Mask {
     }
 }
 
-/// Whether it is no value that any text may have: no plain word, no number, no path.
+/// Returns whether no text contains the secret by chance: it is not a plain word, a short number or
+/// a path.
 fn is_telling(secret: &str) -> bool {
     let tail = || secret.chars().skip(1);
     let is_of_letters = secret.chars().all(char::is_alphabetic);
@@ -183,7 +190,8 @@ fn is_telling(secret: &str) -> bool {
     secret.len() >= LEAST && !is_path(secret) && !is_plain
 }
 
-/// Whether it may be a secret at all: neither a path to one nor a switch.
+/// Returns whether the value may be a secret at all: longer than 3 bytes, not a path to a secret,
+/// and not a switch.
 fn is_word(secret: &str) -> bool {
     secret.len() > 3 && !is_path(secret) && !["true", "false"].contains(&secret)
 }
@@ -256,7 +264,8 @@ mod tests {
         ] {
             assert_eq!(mask.hidden(text).as_deref(), Some(hidden), "{text}");
         }
-        // `key:` and `xkey:` before it, as basic authentication has it: what is left of it on both sides is less than a byte of it.
+        // With `key:` and `xkey:` before the secret, as in basic authentication. The rest on either
+        // side reveals less than one byte of the secret.
         for text in ["a2V5OnNrLWNhL25hK3J5ICI5", "eGtleTpzay1jYS9uYStyeSAiOQ==", "eHhrZXk6c2stY2EvbmErcnkgIjk="] {
             let hidden = mask.hidden(text).unwrap();
             assert!(hidden.len() <= 14 && hidden.contains("***"), "{hidden}");
@@ -282,7 +291,7 @@ mod tests {
     #[test]
     fn what_is_too_plain_to_be_hidden_is_named() {
         let secrets = [
-            ("APP", "qzxvkjwpmtrlbnfd"), // as some give out passwords for single applications
+            ("APP", "qzxvkjwpmtrlbnfd"), // some issuers give out application passwords in this form
             ("DB", "p@ss1!x"),
             ("PIN", "12345678"),
             ("MIXED", "hunTer"),
@@ -301,7 +310,7 @@ mod tests {
             assert_eq!(mask.hidden(&format!("<{secret}>")).as_deref(), Some("<***>"), "{name}");
         }
         assert_eq!(mask.hidden("production Production a1b2 1234567 /home/u/key.json true 1"), None);
-        // `hunTer` in base64, in every place of a group of three.
+        // `hunTer` in base64, at each position in a group of three bytes.
         for text in ["aHVuVGVy", "eGh1blRlcg==", "eHhodW5UZXI="] {
             assert!(mask.hidden(text).is_some_and(|hidden| hidden.contains("***")), "{text}");
         }

@@ -1,4 +1,4 @@
-//! `memory-recall`: what earlier runs have left about something.
+//! `memory-recall`: searches the notes of earlier runs.
 
 use super::bench::Bench;
 use super::{Call, LOOKS, Run, Tool, ToolError};

@@ -30,7 +30,7 @@ struct Arguments {
     kind: Kind,
 }
 
-/// How long it is kept.
+/// The lifetime of a note.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -42,7 +42,8 @@ enum Kind {
 fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let Arguments { text, kind } = call.arguments()?;
     let shelf = bench.shelf.as_ref().ok_or(ToolError::NoMemory)?;
-    // What is kept, not what was given: masks have a length of their own, and what is not seen is not kept.
+    // Check the text in the form in which it is kept: masking changes its length, and invisible
+    // characters are dropped.
     let fit = shelf.fit(&text);
     if fit.is_empty() {
         return Err(ToolError::EmptyNote);
@@ -52,6 +53,6 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     }
     let id = shelf.keep(&fit, kind == Kind::Ephemeral)?;
     let masked =
-        if fit.contains("***") && !text.contains("***") { "; what looked like a secret was left out" } else { "" };
+        if fit.contains("***") && !text.contains("***") { "; text that looked like a secret was left out" } else { "" };
     Ok(ToolOutcome::ok(format!("kept as {id}{masked}")))
 }

@@ -1,5 +1,5 @@
-//! The tools that a model may call. One file a tool, one line in [`TOOLS`]; a [`ToolHost`] is the only way
-//! to them, and plain data is all that goes through it.
+//! The tools that a model may call. Each tool has its own file and a line in [`TOOLS`]. A
+//! [`ToolHost`] is the only way to call them, and takes and returns plain data.
 
 mod arguments;
 mod behind;
@@ -50,7 +50,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// All tools, by name.
+/// All tools, sorted by name.
 pub const TOOLS: [Tool; 11] = [
     files_delete::TOOL,
     files_edit::TOOL,
@@ -65,32 +65,32 @@ pub const TOOLS: [Tool; 11] = [
     shell_exec::TOOL,
 ];
 
-/// The tool that pages through what the gate's steps have printed.
+/// The name of the tool that pages through the output of the gate's steps.
 pub const LANE_LOG: &str = lane_log::TOOL.name;
 
-/// A tool: what the model is told of it, what it may do, and how it is done.
+/// A tool: its description for the model, its flags and its implementation.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: &'static str,
-    /// What it may do, for whoever decides which tools a task has.
+    /// The effect and the risk, from which the tools of a task are chosen.
     pub flags: ToolFlags,
     schema: fn() -> Value,
     run: Run,
 }
 
-/// How a tool is done.
+/// The implementation of a tool.
 #[derive(Debug, Clone, Copy)]
 enum Run {
-    /// In a thread that may block.
+    /// A function that runs in a thread that may block.
     Files(fn(&Bench, &Call) -> Result<ToolOutcome, ToolError>),
-    /// By waiting for a process.
+    /// An asynchronous function that waits for a process.
     Process(for<'a> fn(&'a Bench, &'a Call, Progress<'a>) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>),
 }
 
-/// Where a tool says what it is doing: text for people, as it comes.
+/// A callback that receives a tool's progress as text for people.
 type Progress<'a> = &'a (dyn Fn(String) + Send + Sync);
 
 /// One call of a tool.
@@ -103,32 +103,34 @@ struct Call {
 }
 
 impl Tool {
-    /// The tool of that name.
+    /// Finds the tool with this name.
     pub fn find(name: &str) -> Option<Self> {
         TOOLS.into_iter().find(|tool| tool.name == name)
     }
 
-    /// Whether it is of use only in a run that has a memory.
+    /// Returns whether the tool is useful only in a run with a memory.
     pub fn needs_memory(&self) -> bool {
         [memory_recall::TOOL.name, memory_store::TOOL.name].contains(&self.name)
     }
 
-    /// Whether it is of use only in a run that has a gate.
+    /// Returns whether the tool is useful only in a run with a gate.
     pub fn needs_gate(&self) -> bool {
         self.name == LANE_LOG
     }
 
-    /// Whether the outcome of a call names all that it has changed in the workspace.
+    /// Returns whether the outcome of a call names every change that the call made in the
+    /// workspace.
     pub fn names_its_changes(&self) -> bool {
         matches!(self.run, Run::Files(_)) || self.flags.effect == Effect::ReadOnly
     }
 
-    /// Whether what it looks at is kept by the driver, so that it runs there and not behind the wall. It opens no path that is given.
+    /// Returns whether the tool runs in the driver's process and not in the sandbox. Its data is
+    /// kept there, and it opens no path from its arguments.
     fn is_at_home(&self) -> bool {
         self.needs_memory() || self.needs_gate()
     }
 
-    /// What the model is told of it.
+    /// Returns the description of the tool for the model.
     pub fn spec(&self) -> ToolSpec {
         ToolSpec { name: self.name.into(), description: self.description.into(), schema: (self.schema)() }
     }
@@ -140,7 +142,7 @@ impl Call {
     }
 }
 
-/// The flags of a tool that only looks.
+/// The flags of a tool that changes nothing.
 const LOOKS: ToolFlags = ToolFlags { effect: Effect::ReadOnly, dangerous: false, tier: Tier::Read };
 /// The flags of a tool that changes files.
 const WRITES: ToolFlags = ToolFlags { effect: Effect::Mutating, dangerous: false, tier: Tier::Tool };

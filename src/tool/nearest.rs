@@ -1,22 +1,24 @@
-//! Finds the text that an edit probably meant: models quote from memory, and are set right by seeing what is really there.
+//! A search for the text that a failed edit probably meant. Models quote from memory, and seeing
+//! the actual text corrects them.
 
 use super::bound;
 use similar::TextDiff;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Places that are compared letter by letter, after words have told which ones.
+/// The number of places compared letter by letter. A comparison by words selects them.
 const COMPARED: usize = 4;
-/// Bytes of either side that are compared letter by letter.
+/// The maximum size of each side in a comparison by letters, in bytes.
 const MAX_COMPARED: usize = 2000;
-/// How long one comparison may take before it takes what it has.
+/// The time limit of one comparison, after which its current result is used.
 const COMPARE_TIME: Duration = Duration::from_millis(50);
-/// Lines that are shown.
+/// The maximum number of lines shown.
 const SHOWN: usize = 12;
-/// Below this likeness the nearest text is no help.
+/// The lowest likeness at which the nearest text is a useful hint.
 const MIN_LIKENESS: f32 = 0.5;
 
-/// What in `text` is most like `old`, as the rest of a sentence that says that `old` is not there; empty when nothing is.
+/// Describes the part of `text` most similar to `old`. The result continues a message which says
+/// that `old` was not found. It is empty if nothing is similar.
 pub(super) fn nearest(text: &str, old: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let height = old.lines().count().clamp(1, lines.len().max(1));
@@ -40,7 +42,8 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
     said
 }
 
-/// The first lines of the places that share the most words with `old`, in one pass over the file.
+/// Returns the first lines of the places that share the most words with `old`, in one pass over the
+/// file.
 fn likeliest(lines: &[&str], old: &str, height: usize) -> Vec<usize> {
     let wanted: HashSet<&str> = words(old).collect();
     let shared = |line: &&str| words(line).filter(|word| wanted.contains(word)).map(str::len).sum::<usize>();

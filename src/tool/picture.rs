@@ -1,14 +1,15 @@
-//! Whether bytes are a picture that a provider takes: by what they are and not by their name, and whole, because a provider refuses the
-//! conversation for ever that holds a broken one.
+//! Recognition of pictures that providers accept, by their bytes and not by their names. A picture
+//! must be complete, because a provider refuses every later request of a conversation that contains
+//! a broken one.
 
 use crate::chat::{Image, ToolOutcome};
 
-/// The largest picture, in bytes: 5 MB as base64, which is the least that a provider takes.
+/// The largest picture, in bytes. It makes 5 MB of base64, the lowest limit of all providers.
 const MAX: usize = 3_750_000;
-/// The longest side that every provider takes, in pixels.
+/// The longest side that every provider accepts, in pixels.
 const MAX_SIDE: u32 = 8000;
 
-/// What a picture is.
+/// The format and size of a picture.
 #[derive(Debug, PartialEq, Eq)]
 struct Picture {
     media_type: &'static str,
@@ -16,7 +17,8 @@ struct Picture {
     height: u32,
 }
 
-/// The picture that some bytes are, as the model is shown it; nothing where they are no whole one.
+/// Returns the outcome that shows these bytes as a picture. `None` if they are not a complete
+/// picture.
 pub(super) fn shown(path: &str, bytes: &[u8]) -> Option<ToolOutcome> {
     let Picture { media_type, width, height } = read(bytes)?;
     let said = format!("`{path}` is a picture: {media_type}, {width} x {height} pixels, {} bytes", bytes.len());
@@ -27,7 +29,7 @@ pub(super) fn shown(path: &str, bytes: &[u8]) -> Option<ToolOutcome> {
     Some(ToolOutcome { images: vec![Image::new(media_type, bytes)], ..ToolOutcome::ok(said) })
 }
 
-/// Whether a picture can be one that [`shown`] made, for whoever had it from elsewhere.
+/// Checks a picture that another process supplied: returns whether [`shown`] could have made it.
 pub(super) fn may_be_shown(image: &Image) -> bool {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&image.media_type.as_str());
@@ -45,7 +47,7 @@ fn read(bytes: &[u8]) -> Option<Picture> {
     (width > 0 && height > 0).then_some(Picture { media_type, width, height })
 }
 
-/// By its chunks, from the header to the end (PNG specification, section 5).
+/// Reads the chunks from the header to the end (PNG specification, section 5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut rest = bytes.get(8..)?;
     let size = (rest.get(4..8)? == b"IHDR").then_some((big(rest.get(8..12)?), big(rest.get(12..16)?)));
@@ -59,7 +61,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// By its segments up to the first frame (ITU T.81, annex B), and by its last marker.
+/// Reads the segments up to the first frame (ITU T.81, annex B), and looks for the end marker.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     memchr::memmem::rfind(bytes, &[0xff, 0xd9])?;
     let mut at = 2;
@@ -78,14 +80,14 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// By its header, and by its trailer, behind which some programs leave zeros.
+/// Reads the header and the trailer. Some programs leave zeros after the trailer.
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     let size = bytes.get(6..10)?;
     let last = bytes.iter().rposition(|byte| *byte != 0)?;
     (bytes[last] == b';').then(|| (little(&size[..2]), little(&size[2..])))
 }
 
-/// By the length that its header has, and the size in its first chunk, of which there are three kinds.
+/// Reads the length in the header and the size in the first chunk, which has one of three kinds.
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     if (little(bytes.get(4..8)?) as usize).checked_add(8)? > bytes.len() {
         return None;
@@ -115,7 +117,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A whole picture of one pixel in each format.
+    /// Returns complete pictures of one pixel, at least one per format.
     pub(crate) fn pixels() -> [(&'static str, Vec<u8>); 6] {
         let png = [
             &b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90\x77\x53\xde\0\0\0\x0cIDAT"[..],

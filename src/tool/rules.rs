@@ -1,15 +1,16 @@
-//! Which files tools may write: never git's own, no protected ones, and only those that the task names, if it names any.
+//! The rules for files that tools may write. Tools never write git's own files or protected paths.
+//! If the task lists files, tools write only those.
 
 use super::ToolError;
 use crate::workspace::jail::RelPath;
 use crate::workspace::pattern::Patterns;
 use crate::workspace::{ProtectedRule, Protection};
 
-/// The rules of one run, compiled.
+/// The compiled rules of one run.
 #[derive(Debug)]
 pub(super) struct Rules {
     protection: Protection,
-    /// The task's globs, and the same as it wrote them.
+    /// The task's globs, compiled and as text.
     files: Option<(Patterns, String)>,
 }
 
@@ -24,9 +25,10 @@ impl Rules {
         })
     }
 
-    /// Says no when `path` may not be written. A path through links is to be asked about twice: as named, and as it really is.
+    /// Fails if `path` must not be written. For a path through links, check both the given path and
+    /// the real path.
     pub(super) fn check(&self, path: &RelPath) -> Result<(), ToolError> {
-        // Not by case: on file systems that don't distinguish it, `.GIT` is the same directory.
+        // Ignore case: on some file systems, `.GIT` is the same directory.
         if path.names().any(|name| name.eq_ignore_ascii_case(".git")) {
             return Err(ToolError::Git { path: path.clone() });
         }

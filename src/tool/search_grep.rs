@@ -1,4 +1,4 @@
-//! `search-grep`: lines that match a regular expression.
+//! `search-grep`: finds lines that match a regular expression.
 
 use super::bench::Bench;
 use super::walk::{Walk, unread_note};
@@ -16,16 +16,17 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
-/// Matching lines when the call does not say, and the most it can say.
+/// The default and the maximum number of matching lines.
 const MAX_MATCHES: (usize, usize) = (200, 2000);
-/// Lines around a match, at most.
+/// The maximum number of context lines before and after a match.
 const MAX_CONTEXT: usize = 20;
-/// Bytes of one line that are shown.
+/// The maximum number of bytes shown of one line.
 const MAX_LINE: usize = 400;
-/// Bytes of one line that are held while searching; a file with a longer one is passed over.
+/// The maximum memory for one line while searching, in bytes. A file with a longer line is skipped.
 const MAX_HEAP: usize = 8 * 1024 * 1024;
 
-/// Bytes that are collected: with long paths and much context, matches alone are no bound.
+/// The maximum size of the result, in bytes. With long paths and much context, the number of
+/// matches does not limit the size.
 const MAX_LINES: usize = 2 * 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -99,7 +100,7 @@ struct Search<'s> {
     max: usize,
     lines: String,
     matches: usize,
-    /// Files that could not be searched.
+    /// The number of files that could not be searched.
     unsearched: usize,
 }
 
@@ -150,19 +151,19 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Finds lines that a regular expression matches.
+/// Compiles a regular expression that is matched line by line.
 ///
 /// # Errors
-/// When it is none.
+/// [`ToolError::Pattern`] if the expression is invalid.
 pub(super) fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> {
     let matcher = RegexMatcherBuilder::new().case_insensitive(ignore_case).line_terminator(Some(b'\n')).build(pattern);
     Ok(matcher.map_err(|error| PatternError { pattern: pattern.into(), problem: error.to_string() })?)
 }
 
-/// Takes down the lines of one file.
+/// A sink that collects the lines of one file.
 struct Lines<'l> {
     path: &'l str,
-    /// How much there was before this file.
+    /// The number of bytes and the number of matches before this file.
     start: (usize, usize),
     context: usize,
     max: usize,
@@ -186,7 +187,7 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
         if *self.matches >= self.max {
-            return Ok(false); // only context was still wanted
+            return Ok(false); // only context was still missing
         }
         self.push(':', found.line_number(), found.bytes());
         *self.matches += 1;
@@ -212,7 +213,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// A file that ends in an error when the run is cancelled, for one file may be larger than anyone's patience.
+/// A file whose reads fail when the run is cancelled: one file may be too large to wait for.
 struct Stoppable<'s> {
     file: File,
     stop: &'s CancellationToken,

@@ -1,4 +1,5 @@
-//! The tool host as a process of its own: orders come in by standard input, words go out by standard output, until either ends.
+//! The tool host as a separate process. It reads orders from standard input and writes its answers
+//! to standard output until either ends.
 
 use super::bound;
 use super::host::ToolHost;
@@ -14,15 +15,16 @@ use std::io;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_util::sync::CancellationToken;
 
-/// Words that may wait to be said; of what is more, progress is left out.
+/// The number of messages that may wait to be written. Progress that exceeds it is dropped.
 const WAITING: usize = 256;
-/// Bytes of a piece of progress.
+/// The maximum size of one piece of progress, in bytes.
 const MAX_PROGRESS: usize = 64 * 1024;
 
-/// Serves calls until it is told to close or nobody talks to it any more. Needs standard streams that are pipes.
+/// Serves calls until the driver closes the host or the connection ends. The standard streams must
+/// be pipes.
 ///
 /// # Errors
-/// When nobody can be talked to.
+/// If reading or writing the streams fails, or if an order is invalid.
 pub async fn serve() -> io::Result<()> {
     let lines = Lines::own()?;
     let opening = match next(&lines).await? {
@@ -48,7 +50,8 @@ pub async fn serve() -> io::Result<()> {
     said.and(worked)
 }
 
-/// Does what it is told. Calls run at the same time; those that are not done when it ends are dropped with all that they started.
+/// Carries out orders. Calls run in parallel. Calls that are unfinished at the end are dropped
+/// together with everything that they started.
 async fn work(host: &ToolHost, lines: &Lines, words: Sender<Word>) -> io::Result<()> {
     let mut calls = FuturesUnordered::new();
     let mut stops: HashMap<u64, CancellationToken> = HashMap::new();

@@ -1,5 +1,5 @@
-//! What a run may recall from earlier ones, and what it leaves for later ones: cleaned and masked on the way in, in a block on the way
-//! out. One door to the memory of a project for tools, planning and reporting.
+//! Access to the memory of a project, for tools, planning and reporting. Texts are cleaned and
+//! masked before they are stored, and shown only in a block.
 
 use super::mask::Mask;
 use super::notes::{self, Notes};
@@ -8,41 +8,41 @@ use crate::process::visible;
 use crate::store::{Memory, Store, StoreError};
 use std::path::PathBuf;
 
-/// A search shows this many times the bytes that a first message has for memories.
+/// The limit of a search, as a multiple of the limit for memories in a first message.
 const SEARCHED: usize = 2;
 
 /// The memory of one project.
 #[derive(Debug, Clone)]
 pub struct Shelf {
-    /// Where states are kept.
+    /// The state directory.
     pub state_dir: PathBuf,
     /// The project, as a canonical path.
     pub workspace: PathBuf,
-    /// The run that comes here, if it is one.
+    /// The run that uses the memory, if it is a run.
     pub run: Option<RunId>,
-    /// How long an ephemeral memory lives, in milliseconds.
+    /// The lifetime of an ephemeral memory, in milliseconds.
     pub ephemeral_ttl_ms: u64,
-    /// Bytes of memories in a first message.
+    /// The maximum size of memories in a first message, in bytes.
     pub recall_limit: usize,
-    /// What nothing that is kept has in it.
+    /// The secrets that are removed from every stored text.
     pub mask: Mask,
-    /// Tells the time of day, in milliseconds since 1970.
+    /// Returns the time of day, in milliseconds since 1970.
     pub now_ms: fn() -> i64,
 }
 
 impl Shelf {
-    /// What a first message says about a text. Makes nothing.
+    /// Returns the memories about a text for a first message. Creates no store.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn recall(&self, about: &str) -> Result<Option<Notes>, StoreError> {
         self.recall_within(about, self.recall_limit)
     }
 
-    /// Answers a search of the model, which has more room than a first message.
+    /// Answers a search by the model, with a higher limit than a first message.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn search(&self, about: &str) -> Result<Option<Notes>, StoreError> {
         self.recall_within(about, self.recall_limit.saturating_mul(SEARCHED))
     }
@@ -52,25 +52,26 @@ impl Shelf {
         Ok(notes::block(store.recall(about, (self.now_ms)())?, limit))
     }
 
-    /// A text as it would be kept.
+    /// Returns a text in the form in which it would be kept.
     pub fn fit(&self, text: &str) -> String {
-        // Before and after: what is made visible may be a secret only then, or no longer.
+        // Mask before and after: making characters visible can create a secret or break one.
         self.mask.masked(visible(&self.mask.masked(text)).trim())
     }
 
-    /// Keeps a text, and gives the start of its id.
+    /// Keeps a text and returns the short form of its id.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// [`StoreError`] if the text cannot be written.
     pub fn keep(&self, text: &str, is_ephemeral: bool) -> Result<String, StoreError> {
         let memory = Memory::fact(self.fit(text), self.run.clone(), (self.now_ms)());
         self.put(if is_ephemeral { memory.ephemeral(self.ephemeral_ttl_ms) } else { memory })
     }
 
-    /// Keeps a note of how a run of a task ended, for a while. Replaces the older note of this task with the same outcome, and of this run.
+    /// Keeps a temporary note about how a run of a task ended. It replaces an older note of this
+    /// task with the same outcome, and any note of this run.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// [`StoreError`] if the note cannot be written.
     pub fn keep_of_task(&self, task: &str, outcome: &str, run: &RunId, text: &str) -> Result<String, StoreError> {
         let memory = Memory::of_task(task, outcome, run.clone(), self.fit(text), (self.now_ms)());
         self.put(memory.ephemeral(self.ephemeral_ttl_ms))

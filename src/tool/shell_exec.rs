@@ -1,4 +1,5 @@
-//! `shell-exec`: a command line for `sh`, in the workspace's root, with nothing left running when the call ends.
+//! `shell-exec`: runs a command line with `sh` in the root of the workspace. No process of the
+//! command survives the call.
 
 use super::bench::{Bench, MAX_FILE, OUTPUT};
 use super::{Call, Effect, Progress, Run, Tool, ToolError, ToolFlags, bound};
@@ -15,7 +16,7 @@ use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes of an unfinished line that are held back from the progress.
+/// The maximum number of bytes of an unfinished line that are withheld from the progress.
 const MAX_HELD: usize = 4096;
 
 pub(super) const TOOL: Tool = Tool {
@@ -49,7 +50,7 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
     let asked = arguments.timeout.map_or(bench.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
     let timeout = asked.min(bench.shell_timeout);
     let invocation = Invocation {
-        program: "/bin/sh".into(), // by path: PATH may lead to what the agent wrote
+        program: "/bin/sh".into(), // by path: PATH may lead to a program that the agent wrote
         args: vec!["-c".into(), arguments.command],
         dir: bench.jail.root().into(),
         env: bench.env.clone().into(),
@@ -71,22 +72,22 @@ fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> Tool
         End::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
         End::TimedOut => (format!("timed out after {} s and was killed", timeout.as_secs_f64()), None, None),
         End::Stopped => ("stopped: the run was cancelled".into(), None, None),
-        End::Exceeded(how) => (format!("ended, and all that it started: {how}"), None, None),
+        End::Exceeded(how) => (format!("the command and all that it started were ended: {how}"), None, None),
         End::NotStarted(why) => (format!("could not be started: {}", bound::line(why, 400)), None, None),
     };
     let mut content = said + "\n";
     if ended.leaked {
-        content.push_str("[processes it left behind were killed]\n");
+        content.push_str("[fledge killed processes that the command left behind]\n");
     }
     let room = bench.max_result.saturating_sub(content.len() + bound::NOTE);
     content.push_str(&ended.output.text(room));
     if ended.output.total > room as u64 {
         content.push_str(&format!("\n[{} bytes in all: files-read {OUTPUT}{}]", ended.output.total, call.id));
     } else if let Ok(place) = bench.output(call.id) {
-        let _ = place.delete(); // all of it was shown
+        let _ = place.delete(); // the result shows the whole output
     }
     ToolOutcome {
-        is_error: !matches!(ended.end, End::Exited(_)), // a command that says no has still done what was asked
+        is_error: !matches!(ended.end, End::Exited(_)), // a command that fails has still done what was asked
         detail: Detail::Output {
             exit_code,
             signal,
@@ -97,7 +98,7 @@ fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> Tool
     }
 }
 
-/// Passes output on as whole lines, so that no character is torn between two pieces.
+/// Passes output on as whole lines, so that no character is split between two pieces.
 struct WholeLines<'p> {
     held: Mutex<Vec<u8>>,
     progress: Progress<'p>,

@@ -1,11 +1,12 @@
-//! What kind of bytes a file holds, and how its text is laid out: byte order mark and line ends, which edits must keep.
+//! The kinds of bytes in files, and the layout of text that edits must keep: byte order mark and
+//! line ends.
 
 /// The byte order mark as a character.
 const BOM: char = '\u{feff}';
-/// Bytes looked at to tell text from binary; git looks at as many.
+/// The number of bytes checked to tell text from binary; git checks as many.
 const SNIFFED: usize = 8000;
 
-/// What a file is, with its article, when it is not text.
+/// Returns the kind of a file that is not text, with its article.
 pub(super) fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     let known = match bytes {
         [0x89, b'P', b'N', b'G', ..] => "a PNG image",
@@ -22,15 +23,16 @@ pub(super) fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
     Some(known)
 }
 
-/// `new` laid out as the file that it takes the place of: with its byte order mark, and with its line ends when it has only
-/// CRLF and `new` only LF.
+/// Gives `new` the layout of the text that it replaces. It gets the byte order mark of `old`. It
+/// gets CRLF if all line ends of `old` are CRLF and `new` has only LF.
 pub(super) fn laid_out_like(old: &str, new: &str) -> String {
     let all_crlf = old.contains('\n') && old.matches('\n').count() == old.matches("\r\n").count();
     let laid_out = if all_crlf && !new.contains('\r') { crlf(new) } else { new.into() };
     if old.starts_with(BOM) && !new.starts_with(BOM) { format!("{BOM}{laid_out}") } else { laid_out }
 }
 
-/// The ways in which `old` and `new` may be meant in `text`, the likeliest first: models write LF whatever the file has.
+/// Returns two readings of `old` and `new` for `text`, the likelier one first. Models write LF even
+/// for files with CRLF.
 pub(super) fn readings(text: &str, old: &str, new: &str) -> [(String, String); 2] {
     let with_lf = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
     let with_crlf = (crlf(&with_lf.0), crlf(&with_lf.1));
@@ -43,7 +45,7 @@ pub(super) fn readings(text: &str, old: &str, new: &str) -> [(String, String); 2
     }
 }
 
-/// The text without its byte order mark.
+/// Returns the text without its byte order mark.
 pub(super) fn without_bom(text: &str) -> &str {
     text.strip_prefix(BOM).unwrap_or(text)
 }

@@ -1,5 +1,5 @@
-//! Walks a tree by directory handles, so that no path is looked up twice, and leaves out what ignore files name, what is
-//! hidden, and links. In each directory names come in the order of their bytes.
+//! A walk through a tree by directory handles, so that no path is resolved twice. It skips ignored
+//! files, hidden names and links. The names of a directory come in byte order.
 
 use super::ToolError;
 use crate::workspace::jail::{Folder, Jail, Kind, RelPath, shown};
@@ -10,40 +10,41 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
-/// The deepest directory that is entered: each one on the way is an open handle.
+/// The maximum depth. Each directory on the way is an open handle.
 const MAX_DEPTH: usize = 128;
-/// The largest ignore file that is heeded, in bytes.
+/// The maximum number of bytes read from an ignore file.
 const MAX_IGNORE: u64 = 1024 * 1024;
-/// Ignore files; of two rules about a name, that of the later file holds.
+/// The names of ignore files. If two rules match a name, the later file wins.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Is given each file: its path from the root, the directory that holds it, and its name there.
+/// A callback for each file: its path from the root, its directory and its name there.
 pub(super) type Visit<'v> = dyn FnMut(&str, &Folder, &OsStr) -> ControlFlow<()> + 'v;
 
-/// How a walk is made.
+/// The settings of a walk.
 pub(super) struct Walk<'w> {
     pub(super) jail: &'w Jail,
-    /// Whether hidden names are entered; `.git` never is.
+    /// Whether the walk includes hidden names. It never enters `.git`.
     pub(super) hidden: bool,
     pub(super) stop: &'w CancellationToken,
 }
 
-/// A walk under way.
+/// A walk in progress.
 struct Walker<'w, 'v> {
     walk: &'w Walk<'w>,
     visit: &'w mut Visit<'v>,
-    /// The ignore files of the directories from the root to here.
+    /// The ignore files of the directories from the root to the current one.
     ignores: Vec<Gitignore>,
-    /// Directories that could not be read.
+    /// The number of directories that could not be read.
     unread: usize,
 }
 
 impl Walk<'_> {
-    /// Visits the files below `start`, whose path from the root is `at`, until the visitor breaks. Gives the number of
-    /// directories that could not be read.
+    /// Visits the files below `start`, whose path from the root is `at`, until the visitor breaks.
+    /// Returns the number of directories that could not be read.
     ///
     /// # Errors
-    /// [`ToolError::Stopped`] when the run is cancelled; an unreadable `start`.
+    /// [`ToolError::Stopped`] if the run is cancelled, or an error if a directory above `start`
+    /// cannot be opened.
     pub(super) fn files(&self, start: &Folder, at: &RelPath, visit: &mut Visit<'_>) -> Result<usize, ToolError> {
         let mut walker = Walker { walk: self, visit, ignores: Vec::new(), unread: 0 };
         walker.heed_above(at)?;
@@ -56,7 +57,7 @@ impl Walk<'_> {
 }
 
 impl Walker<'_, '_> {
-    /// Heeds the ignore files above `at`, and git's own exclude file.
+    /// Loads git's own exclude file and the ignore files above `at`.
     fn heed_above(&mut self, at: &RelPath) -> Result<(), ToolError> {
         let (mut folder, mut path) = self.walk.jail.folder(&RelPath::default())?;
         let excludes = folder.folder(".git".as_ref()).and_then(|git| git.folder("info".as_ref()));
@@ -103,7 +104,7 @@ impl Walker<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// Adds the rules of the ignore files in a directory; lines that make no sense are passed over, as git does.
+    /// Adds the rules of the ignore files in a directory. Invalid lines are skipped, as in git.
     fn heed(&mut self, folder: &Folder, path: &str, files: &[&str]) {
         let mut rules = GitignoreBuilder::new(path);
         for file in files {
@@ -126,7 +127,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// What to add to a result when directories could not be read; empty when all could.
+/// Returns the note for a result when directories could not be read; empty if all were read.
 pub(super) fn unread_note(unread: usize) -> String {
     if unread == 0 { String::new() } else { format!("[{unread} directories could not be read]\n") }
 }

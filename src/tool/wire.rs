@@ -1,5 +1,5 @@
-//! What goes between the driver and a tool host in another process: one JSON value a line. The host's side of it is data that the agent may
-//! have had a hand in: anything that is not exactly this ends the host.
+//! The protocol between the driver and a tool host in another process: one JSON value per line. The
+//! agent may have influenced what a host sends, so any deviation from the protocol ends the host.
 
 use super::contract::ToolRequest;
 use super::host::HostSettings;
@@ -8,43 +8,44 @@ use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use serde::{Deserialize, Serialize};
 
-/// The longest line of a host but the last one, in bytes: a bounded result and a bounded diff, escaped, or a picture.
+/// The longest line from a host except its last, in bytes: a bounded result and diff, escaped, or a
+/// picture.
 pub(super) const LONGEST: usize = 8 * 1024 * 1024;
-/// The longest last line, with what it remembers.
+/// The longest last line from a host, which contains its ledger, in bytes.
 pub(super) const LONGEST_LEDGER: usize = 64 * 1024 * 1024;
-/// The longest line to a host.
+/// The longest line to a host, in bytes.
 pub(super) const LONGEST_ORDER: usize = 2 * LONGEST_LEDGER;
 
-/// What a host is told.
+/// A message to a host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Order {
-    /// First of all.
+    /// The first message.
     Open(Box<Opening>),
     Call(ToolRequest),
     Cancel(CallId),
-    /// Last of all: it answers with what it remembers.
+    /// The last message. The host answers with its ledger.
     Close,
 }
 
-/// What a host begins with.
+/// The state that a host starts with.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
     pub(super) settings: HostSettings,
-    /// What the host before it remembered.
+    /// The ledger of the previous host.
     pub(super) ledger: LedgerCopy,
-    /// What was changed since.
+    /// The changes made since that ledger.
     pub(super) changes: Vec<FileChange>,
 }
 
-/// What a host says.
+/// A message from a host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Word {
-    /// It can be called.
+    /// The host accepts calls.
     Ready,
-    /// It can't, for this reason.
+    /// The host cannot start, for this reason.
     Refused(String),
     Progress(CallId, String),
     Done(CallId, Box<ToolOutcome>),

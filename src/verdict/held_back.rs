@@ -1,4 +1,5 @@
-//! Changes of protected paths that did not become part of the work, and the flags that let them through. Pure.
+//! Changes of protected paths that did not become part of the work, and the flags that allow them.
+//! Pure.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -9,16 +10,18 @@ use std::collections::BTreeSet;
 pub struct HeldBack {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
-    /// What happened to it: `added`, `changed`, `removed`; `refused` where a tool did not do it.
+    /// The kind of change: `added`, `changed`, `removed`, or `refused` if a tool refused to make
+    /// it.
     pub change: String,
-    /// The rule that protects it.
+    /// The rule that protects the path.
     pub rule: String,
-    /// The flag that lets the change through. Git's own files have none, nor have links that lead outside and the like.
+    /// The flag that allows the change. Some changes have no flag, such as those of git's own files
+    /// and links that lead outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag: Option<String>,
 }
 
-/// How the rules begin that hold for each task, whatever it opens.
+/// The beginnings of rules that apply to every task, with all flags.
 const WITHOUT_FLAG: [&str; 8] = [
     "a link that leads out of the workspace",
     "a repository inside the workspace",
@@ -30,11 +33,12 @@ const WITHOUT_FLAG: [&str; 8] = [
     "it is in a cache of the gate",
 ];
 
-/// The words behind a rule where code that the checks run has made the change. No task asks for such a change, so it has no flag.
+/// The suffix of a rule if code run by the checks made the change. No task asks for this kind of
+/// change, so it has no flag.
 pub const IN_THE_ROOM: &str = "; written in the room";
 
 impl HeldBack {
-    /// A change with the flag that lets it through, if one does.
+    /// Creates a change, with the flag that allows it, if there is one.
     pub fn new(path: &str, change: &str, rule: &str) -> Self {
         let is_gits = path.split('/').any(|part| part == ".git");
         let has_flag =
@@ -44,19 +48,20 @@ impl HeldBack {
     }
 }
 
-/// The most paths that have a flag each in one command line.
+/// The maximum number of paths with separate flags in one command line.
 const MOST_FLAGS: usize = 20;
 
 fn with_flags(held: &[HeldBack]) -> Vec<&HeldBack> {
     held.iter().filter(|held| held.flag.is_some()).collect()
 }
 
-/// Tells if the joined flags of these changes open whole folders.
+/// Returns true if the joined flags of these changes open whole folders.
 pub fn flags_open_folders(held: &[HeldBack]) -> bool {
     with_flags(held).len() > MOST_FLAGS
 }
 
-/// Joins the flags that let all of these changes through, as words of one command line. If there are many paths, each flag opens a folder.
+/// Joins the flags that allow all of these changes, as words of one command line. If there are many
+/// paths, each flag opens a folder.
 pub fn joined_flags(held: &[HeldBack]) -> Option<String> {
     let opened = with_flags(held);
     let folder = |path: &str| path.split_once('/').map(|(folder, _)| format!("{}/**", globset::escape(folder)));
@@ -68,7 +73,7 @@ pub fn joined_flags(held: &[HeldBack]) -> Option<String> {
     (!flags.is_empty()).then(|| flags.into_iter().collect::<Vec<_>>().join(" "))
 }
 
-/// A text as a shell takes it for one word.
+/// Quotes a text as one word for a shell.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=~".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! What the gate said, and why a run ended: the words of judgement, and the one table that ties them to exit codes.
+//! The results of the gate and of runs, and the one table that maps reasons to exit codes.
 
 mod held_back;
 mod outside;
@@ -12,34 +12,37 @@ use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What one gate run said about the workspace.
+/// The result of one gate run on the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// The ruling.
     pub ruling: Ruling,
-    /// Every step that was looked at, in the order of the lanes.
+    /// Every examined step, in the order of the lanes.
     pub steps: Vec<StepReport>,
     /// Protected paths that had changed, sorted.
     pub findings: Vec<Finding>,
-    /// How long the gate took, in milliseconds.
+    /// The duration of the gate run, in milliseconds.
     pub duration_ms: u64,
-    /// What the model is told when the ruling is not [`Ruling::Passed`]; bounded.
+    /// The feedback for the model if the ruling is not [`Ruling::Passed`]; limited in length.
     pub feedback: String,
-    /// Equal for two verdicts whose failing steps are the same; empty for a passed one.
+    /// A signature of the failing steps: equal if the failing steps are the same, empty for a pass.
     pub signature: String,
-    /// What else should be known, a line each; every one becomes a warning of the run.
+    /// Further notes, one line each. Each note becomes a warning of the run.
     pub notes: Vec<String>,
-    /// Steps and tests that failed and that failed before any change, too: `lane/step`, `lane/step: test`.
+    /// Steps and tests that failed and had also failed before any change, such as `lane/step` or
+    /// `lane/step: test`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_before: Vec<String>,
-    /// The attempt whose verdict this one repeats: all files are as they were then, so the checks were not run again. 0: the base.
+    /// The attempt whose verdict this one repeats, or 0 for the base. No file differs from that
+    /// attempt, so the checks did not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<u32>,
-    /// The packages installed for the checks, where the dependencies of the work differ from the base's.
+    /// The packages installed for the checks, if the dependencies of the work differ from those of
+    /// the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<Box<Installs>>,
-    /// What a pass rests on. A pass of an earlier version of fledge has none.
+    /// The evidence for a pass. Passes of earlier versions of fledge have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
 }
@@ -48,37 +51,38 @@ pub struct Verdict {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Installs {
-    /// The commands, as they were derived from the manifests and lock files.
+    /// The commands, derived from the manifests and lock files.
     pub commands: Vec<String>,
-    /// The packages that were not there before, by name and version, sorted, as far as the package manager leaves records.
+    /// New packages, by name and version, sorted, as far as the package manager keeps records.
     pub packages: Vec<String>,
 }
 
-/// What a pass rests on: this tree, and no other, passed these lanes.
+/// The evidence for a pass: exactly this tree passed these lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Proof {
-    /// The tree that was there before the agent.
+    /// The tree before the agent's work.
     pub base: TreeId,
     /// The tree that passed.
     pub tree: TreeId,
     /// The digest of the frozen lanes.
     pub lanes: String,
-    /// Where they ran: `clean`, or `in-place` when one of them ran in the workspace itself.
+    /// The room of the lanes: `clean`, or `in-place` when one of them ran in the workspace itself.
     pub room: String,
-    /// The wall around them: `bubblewrap`, `landlock`, `off`.
+    /// The sandbox around the lanes: `bubblewrap`, `landlock`, `off`.
     pub sandbox: String,
-    /// How many tests ran, where that is known.
+    /// The number of tests that ran, if known.
     pub tests: Option<u64>,
-    /// How many ran on the base, with which they were compared; absent where it was not judged, or counts none.
+    /// The number of tests that ran on the base, for comparison. Absent if the base was not judged,
+    /// or counts no tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests_before: Option<u64>,
-    /// How many of the tests are known by name, so that each test of the base was looked for.
+    /// The number of tests known by name. Each test of the base was looked up among these names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tests_by_name: u64,
-    /// How many planted failures were seen.
+    /// The number of canaries, the planted failing tests, that the checks reported.
     pub canaries: u64,
-    /// How many lanes passed that only the gate knows.
+    /// The number of passed hold-out lanes, which only the gate knows.
     pub held_out: u64,
 }
 
@@ -94,27 +98,28 @@ fn is_zero(number: &u64) -> bool {
 pub enum Ruling {
     /// Every required step passed.
     Passed,
-    /// A step ran and said no, or ran out of time.
+    /// A step ran and failed, or exceeded its time.
     Failed,
-    /// A step could not run. Not the agent's fault, and never told to it.
+    /// A step could not run. The agent did not cause this and gets no feedback about it.
     Errored,
-    /// Something that defines the gate was changed.
+    /// A file that defines the gate changed.
     Tampered,
 }
 
-/// A protected path that was changed during the run.
+/// A protected path that changed during the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
-    /// What happened to it: `added`, `changed`, `removed`.
+    /// The kind of change: `added`, `changed`, `removed`.
     pub change: String,
-    /// The rule that protects it.
+    /// The rule that protects the path.
     pub rule: String,
 }
 
-/// Why the checks are not run on an attempt whose files are those of an earlier one; 0 is the base.
+/// Explains why the checks do not run on an attempt with the files of an earlier one; 0 is the
+/// base.
 pub fn as_judged(attempt: u32) -> String {
     match attempt {
         0 => "no file differs from the base".into(),
@@ -122,76 +127,77 @@ pub fn as_judged(attempt: u32) -> String {
     }
 }
 
-/// The most failures of before that are named in one line.
+/// The maximum number of earlier failures named in one line.
 const BEFORE_NAMED: usize = 20;
 
-/// How one step of a lane ended.
+/// The result of one step of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StepReport {
-    /// The lane's name.
+    /// The name of the lane.
     pub lane: String,
-    /// The step's name.
+    /// The name of the step.
     pub step: String,
-    /// The command line as the lane has it.
+    /// The command line, as in the lane.
     pub command: String,
-    /// How it ended.
+    /// The status.
     pub status: StepStatus,
-    /// How often it was started.
+    /// The number of starts.
     pub tries: u32,
-    /// The exit code, when it exited.
+    /// The exit code, if the step exited.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, when one did.
+    /// The signal that ended the step, if any.
     pub signal: Option<i32>,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub duration_ms: u64,
-    /// The file with its whole output, when there is one.
+    /// The file with the whole output, if it exists.
     pub log: Option<String>,
     /// The part of the output that explains the result: valid text, a few KiB at most.
     pub excerpt: String,
-    /// What else is to be said in one line (why it could not run, what it left behind), empty when nothing is.
+    /// A further note in one line, such as why the step could not run, or what it left behind.
+    /// Empty if there is none.
     pub note: String,
-    /// What the step's own test report says, when the lane names one that could be read.
+    /// The summary of the step's own test report, if the lane names one and it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<Box<TestSummary>>,
 }
 
-/// The whole output of a step of a gate run, as it is kept.
+/// The kept log of a step of a gate run, with its whole output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepLog {
-    /// The attempt that was judged; 0 is what was there before any change.
+    /// The judged attempt; 0 is the state before any change.
     pub attempt: u32,
-    /// The lane's name.
+    /// The name of the lane.
     pub lane: String,
-    /// The step's name.
+    /// The name of the step.
     pub step: String,
-    /// How the step ended.
+    /// The status of the step.
     pub status: StepStatus,
-    /// The file.
+    /// The path of the file.
     pub path: String,
 }
 
-/// What a test report says, in short.
+/// The summary of a test report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestSummary {
-    /// How many tests there were, and how they ended.
+    /// The number of tests, by status.
     pub counts: TestCounts,
-    /// The tests that failed, in the order of the report: the first hundred.
+    /// The failed tests in the order of the report: the first hundred.
     pub failing: Vec<TestCase>,
 }
 
-/// How many tests ended how. What is in none of the last three passed.
+/// The number of tests by status. Tests in none of the last three fields passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestCounts {
     /// All tests.
     pub tests: u64,
-    /// Those whose check said no.
+    /// Tests whose check failed.
     pub failures: u64,
-    /// Those that broke before they could check.
+    /// Tests that broke before their check.
     pub errors: u64,
-    /// Those that were not run.
+    /// Tests that did not run.
     pub skipped: u64,
 }
 
@@ -199,64 +205,65 @@ pub struct TestCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestCase {
-    /// The class, module or file it belongs to; empty when the report names none.
+    /// The class, module or file of the test; empty if the report names none.
     pub suite: String,
-    /// Its name.
+    /// The name of the test.
     pub name: String,
-    /// The file it stands in, as the report has it.
+    /// The file with the test, as in the report.
     pub file: Option<String>,
-    /// The line it stands in, from 1.
+    /// The line of the test, from 1.
     pub line: Option<u32>,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub duration_ms: Option<u64>,
-    /// How it ended.
+    /// The status.
     pub status: TestStatus,
-    /// Why it failed or was skipped: valid text, 1 KiB at most.
+    /// The reason why the test failed or was skipped: valid text, 1 KiB at most.
     pub message: String,
 }
 
-/// How a test ended.
+/// The status of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TestStatus {
-    /// It passed.
+    /// The test passed.
     Passed,
-    /// Its check said no.
+    /// The check of the test failed.
     Failed,
-    /// It broke before it could check.
+    /// The test broke before its check.
     Errored,
-    /// It was not run.
+    /// The test did not run.
     Skipped,
 }
 
-/// How a step ended.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Exit code 0.
+    /// Exit code 0 at the first try.
     Passed,
     /// Exit code 0, but not at the first try.
     Flaky,
-    /// It failed, and the lane says that this is only reported.
+    /// The step failed, and the lane only reports this failure.
     AllowedFailure,
-    /// It exited with another code, or by a signal.
+    /// The step exited with another code, or a signal ended it.
     Failed,
-    /// It ran out of time and was killed.
+    /// The step exceeded its time and was killed.
     TimedOut,
-    /// It could not be started.
+    /// The step could not be started.
     Errored,
-    /// It was stopped because another step failed, or the run was cancelled.
+    /// The step was stopped because another step failed, or because the run was cancelled.
     Cancelled,
-    /// It was left out on purpose: its conditions do not hold, or it was not selected.
+    /// The step was left out on purpose: its conditions do not hold, or it was not selected.
     Skipped,
-    /// It was to run, but the lane ended before, or what it needs did not pass.
+    /// The step did not run, because the lane ended before, or because a step that it needs did not
+    /// pass.
     NotRun,
 }
 
 impl StepStatus {
-    /// The word used everywhere: output, JSON, reports.
+    /// Returns the word for output, JSON and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -271,7 +278,8 @@ impl StepStatus {
         }
     }
 
-    /// Whether a step failed by itself: it was not stopped because of another, and the lane does not allow it.
+    /// Returns true if the step failed by itself: it was not stopped because of another step, and
+    /// the lane does not allow the failure.
     pub fn is_failure(self) -> bool {
         match self {
             Self::Failed | Self::TimedOut | Self::Errored => true,
@@ -280,49 +288,49 @@ impl StepStatus {
     }
 }
 
-/// A gate while it runs, step by step.
+/// The progress of a gate run, step by step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepProgress {
-    /// A step was started.
+    /// A step started.
     Started {
-        /// The lane's name.
+        /// The name of the lane.
         lane: String,
-        /// The step's name.
+        /// The name of the step.
         step: String,
         /// The command line.
         command: String,
     },
     /// A step printed a line; valid text, without control characters.
     Output {
-        /// The lane's name.
+        /// The name of the lane.
         lane: String,
-        /// The step's name.
+        /// The name of the step.
         step: String,
         /// The line.
         line: String,
     },
-    /// A step failed and is tried again.
+    /// A step failed and will be tried again.
     Retried(StepReport),
-    /// A step ended, or will not be started.
+    /// A step ended, or will not start.
     Ended(StepReport),
 }
 
 impl Verdict {
-    /// The failures that were there before any change, in one line; `None` where there were none.
+    /// Lists the failures from before any change, in one line. `None` if there were none.
     pub fn told_before(&self) -> Option<String> {
         let (named, more) = self.failed_before.split_at(self.failed_before.len().min(BEFORE_NAMED));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         (!named.is_empty()).then(|| format!("failed before any change, too: {}{more}", named.join(", ")))
     }
 
-    /// Whether the gate passed.
+    /// Returns true if the gate passed.
     pub fn passed(&self) -> bool {
         self.ruling == Ruling::Passed
     }
 
-    /// Where the whole output of its steps is, as that of an attempt.
+    /// Returns the logs of the steps, as those of `attempt`.
     pub fn logs(&self, attempt: u32) -> impl Iterator<Item = StepLog> {
         self.steps.iter().filter_map(move |step| {
             let StepReport { lane, step, status, log, .. } = step.clone();
@@ -330,20 +338,20 @@ impl Verdict {
         })
     }
 
-    /// How long the gate took.
+    /// Returns the duration of the gate run.
     pub fn duration(&self) -> Duration {
         Duration::from_millis(self.duration_ms)
     }
 }
 
-/// What the report says about verification.
+/// The state of the verification in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
     /// The last verdict passed.
     Passed,
-    /// There was no gate, on purpose.
+    /// The run skipped the gate on purpose.
     Skipped,
     /// The last verdict failed.
     Failed,
@@ -355,7 +363,7 @@ pub enum Verification {
     NotReached,
 }
 
-/// Who asked for the run to stop.
+/// The source of a request to stop the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

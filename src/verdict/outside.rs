@@ -1,21 +1,21 @@
-//! What of a workspace changed during a run and is in no tree: nobody has judged it, and it is not delivered.
+//! Changes in a workspace that are in no tree. They are neither judged nor delivered.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Files of one ignored folder that are named; of more, the rest is counted.
+/// The maximum number of named files of one ignored folder; the others are counted.
 const NAMED: usize = 10;
-/// The most entries of each list.
+/// The maximum number of entries in each list.
 const MOST: usize = 100;
 
-/// What changed in the workspace during a run and is not in the tree that was judged.
+/// Changes in the workspace during a run that are not in the judged tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OutsideTree {
     /// Ignored files that a later command may run, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<OutsidePath>,
-    /// Files of the work that the tree does not have, sorted by path.
+    /// Files of the work that the tree lacks, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OutsidePath>,
 }
@@ -24,49 +24,50 @@ pub struct OutsideTree {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OutsidePath {
-    /// The path, relative to the workspace, with `/` between its parts. A folder ends with `/`, and `**/NAME/` means every folder of that name.
+    /// The path, relative to the workspace, with `/` between its parts. A folder ends with `/`;
+    /// `**/NAME/` means every folder of this name.
     pub path: String,
     /// The number of files.
     pub files: u64,
-    /// What the file is, or why the tree does not have it.
+    /// The kind of file, or the reason why the tree lacks it.
     pub why: String,
 }
 
 /// An ignored file that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredFile {
-    /// Its path.
+    /// The path of the file.
     pub path: String,
     /// The outermost path that git ignores: the file itself, or a folder around it.
     pub root: String,
-    /// What makes it run.
+    /// The mechanism that runs the file.
     pub what: &'static str,
 }
 
 impl OutsideTree {
-    /// Groups the ignored files by folder, so that a build is few entries.
+    /// Groups the ignored files by folder, so that a build yields few entries.
     pub fn new(ignored: Vec<IgnoredFile>, left_out: Vec<OutsidePath>) -> Self {
         Self { ignored: grouped(ignored), left_out: bounded(left_out) }
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns true if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.ignored.is_empty() && self.left_out.is_empty()
     }
 }
 
 impl OutsidePath {
-    /// One file.
+    /// Creates the entry of one file.
     pub fn file(path: &str, why: &str) -> Self {
         Self { path: path.to_owned(), files: 1, why: why.to_owned() }
     }
 
-    /// The files of a folder that are not named.
+    /// Creates the entry for the files of a folder that are not named.
     fn more(path: String, files: u64) -> Self {
         Self { path, files, why: "others that can run".to_owned() }
     }
 
-    /// The entry as a line for people.
+    /// Formats the entry as a line for people.
     pub fn told(&self) -> String {
         match self.files {
             1 => format!("{}: {}", self.path, self.why),
@@ -80,7 +81,7 @@ fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
     for file in files {
         by_root.entry(file.root.clone()).or_default().push(file);
     }
-    // Folders of one name, such as `__pycache__`, are one group.
+    // Folders of the same name, such as `__pycache__`, form one group.
     let mut by_name: BTreeMap<String, Vec<(String, Vec<IgnoredFile>)>> = BTreeMap::new();
     for (root, files) in by_root {
         let is_file = files.iter().all(|file| file.path == root);
@@ -91,7 +92,7 @@ fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
     for (name, roots) in by_name {
         let mut files: Vec<&IgnoredFile> = roots.iter().flat_map(|(_, files)| files).collect();
         files.sort_by_key(|file| &file.path);
-        // One more is named as well.
+        // If only one further file is left, it is named too.
         let named = if files.len() == NAMED + 1 { NAMED + 1 } else { NAMED };
         let more = files.len().saturating_sub(named) as u64;
         all.extend(files.iter().take(named).map(|file| OutsidePath::file(&file.path, file.what)));
@@ -104,7 +105,7 @@ fn grouped(files: Vec<IgnoredFile>) -> Vec<OutsidePath> {
     bounded(all)
 }
 
-/// A sorted list with a last entry for what is too much.
+/// Sorts a list and limits it; the last entry counts the rest.
 fn bounded(mut all: Vec<OutsidePath>) -> Vec<OutsidePath> {
     all.sort();
     all.dedup();

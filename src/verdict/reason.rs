@@ -1,16 +1,16 @@
-//! Why a run ended: the one table that ties reasons to words and exit codes.
+//! The reasons why a run ends, and the one table that maps them to words and exit codes.
 
 use super::StopCause;
 use serde::{Deserialize, Serialize};
 
-/// Why a run ended. The one table from reasons to words and exit codes is [`Reason::row`].
+/// The reason why a run ended. [`Reason::row`] maps reasons to words and exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The last verdict passed.
     Verified,
-    /// The model was done, and verification was skipped on purpose.
+    /// The model finished, and verification was skipped on purpose.
     Skipped,
     /// The gate failed and no retries are left.
     GateFailed,
@@ -20,52 +20,53 @@ pub enum Reason {
     BadInput,
     /// The run could not be planned.
     PlanFailed,
-    /// The provider failed for good.
+    /// The provider failed permanently.
     ProviderFailed,
     /// The model refused.
     Refused,
-    /// The model said nothing, twice.
+    /// The model returned an empty response twice.
     EmptyResponse,
-    /// The model or its provider broke the protocol too often.
+    /// The model or its provider violated the protocol too often.
     ModelProtocol,
-    /// The turn limit was reached.
+    /// The run reached the turn limit.
     MaxTurns,
-    /// The token limit was reached.
+    /// The run reached the token limit.
     BudgetTokens,
-    /// The money limit was reached.
+    /// The run reached the money limit.
     BudgetMoney,
-    /// The time limit was reached.
+    /// The run reached the time limit.
     BudgetTime,
-    /// The model made the same calls, or the same changes, again and again.
+    /// The model repeated the same calls or the same changes.
     LoopDetected,
     /// The gate could not run.
     GateErrored,
-    /// The last verdict passed, and what it passed could not be committed.
+    /// The last verdict passed, but the result could not be committed.
     NotDelivered,
-    /// No sandbox could be built where one is required.
+    /// No sandbox could be built, although one is required.
     NoSandbox,
-    /// The gate was tampered with, and policy says stop.
+    /// The gate was tampered with, and the policy is to stop.
     GateTampered,
-    /// The provider asks for a longer wait than allowed, or a person's answer is needed. Can be resumed.
+    /// The provider asks for a longer wait than allowed, or a person must answer. The run can be
+    /// resumed.
     Blocked,
     /// fledge could not write its own state.
     IoError,
     /// fledge itself failed.
     Internal,
-    /// Somebody asked for it to stop.
+    /// The run was cancelled.
     Cancelled,
 }
 
 /// One row of the table of reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReasonRow {
-    /// The word of the report, snake case.
+    /// The word in the report, in snake case.
     pub word: &'static str,
-    /// The word that agents' loops use for the end of a run.
+    /// The word that agent loops use for the end of a run.
     pub done_reason: &'static str,
-    /// The exit code of `fledge run`; a run cancelled by SIGTERM has 143 instead.
+    /// The exit code of `fledge run`. A run cancelled by SIGTERM has 143 instead.
     pub exit_code: u8,
-    /// What it means, for people.
+    /// The meaning, for people.
     pub meaning: &'static str,
 }
 
@@ -97,7 +98,7 @@ impl Reason {
         Self::Cancelled,
     ];
 
-    /// The row of the one table: word, done reason, exit code, meaning.
+    /// Returns the row of the table: word, done reason, exit code, meaning.
     pub fn row(self) -> ReasonRow {
         let row = |word, done_reason, exit_code, meaning| ReasonRow { word, done_reason, exit_code, meaning };
         match self {
@@ -131,7 +132,7 @@ impl Reason {
         }
     }
 
-    /// Two or three words on how a run ended, for people.
+    /// Returns a label of two or three words for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -160,12 +161,13 @@ impl Reason {
         }
     }
 
-    /// The label of a reason that goes by its word in the report. An unknown word stays as it is.
+    /// Returns the label of a reason, given its word in the report. An unknown word is returned
+    /// unchanged.
     pub fn label_of(word: &str) -> &str {
         Self::ALL.into_iter().find(|reason| reason.row().word == word).map_or(word, |reason| reason.label())
     }
 
-    /// The exit code, given who asked for a stop.
+    /// Returns the exit code, given the source of a stop.
     pub fn exit_code(self, stopped_by: Option<StopCause>) -> u8 {
         match (self, stopped_by) {
             (Self::Cancelled, Some(StopCause::Terminate)) => 143,
@@ -174,18 +176,19 @@ impl Reason {
     }
 }
 
-/// Exit codes from the gravest to none at all: that the gate was tampered with, that fledge failed itself, that a gate could not run, that
-/// something was asked wrongly, that a model failed, that one has to wait, that a limit was reached, that a gate said no, that it was
-/// stopped.
+/// Exit codes by severity: tampered gate, internal error, gate that could not run, bad input, model
+/// failure, blocked, limit reached, failed gate, stopped, success.
 const GRAVEST: [u8; 11] = [6, 8, 5, 2, 3, 7, 4, 1, 143, 130, 0];
 
-/// The exit code of many runs: the gravest of theirs. One that is in no table is graver than all.
+/// Returns the exit code of many runs: the most severe of their codes. An unknown code is more
+/// severe than all others.
 pub fn gravest(codes: impl IntoIterator<Item = u8>) -> u8 {
     let place = |code: &u8| GRAVEST.iter().position(|known| known == code);
     codes.into_iter().min_by_key(place).unwrap_or(0)
 }
 
-/// The exit code of several runs of which one would have been enough, and none was: the least grave of theirs.
+/// Returns the exit code of several runs if one success would have been enough and none succeeded:
+/// the least severe of their codes.
 pub fn mildest(codes: impl IntoIterator<Item = u8>) -> u8 {
     let place = |code: &u8| GRAVEST.iter().position(|known| known == code);
     codes.into_iter().filter(|code| *code != 0).max_by_key(place).unwrap_or(0)

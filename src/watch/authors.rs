@@ -1,89 +1,98 @@
-//! Whose work a change is that came while a lane ran: somebody's, and the lane is to start over, or the lane's own. Nothing
-//! tells who wrote a file, so it is told by what recurs: in runs in a row, and also in those that nobody cut short.
+//! Attribution of changes that happen while a lane runs: to the lane itself, or to another author.
+//! A change by another author means that the lane must start over.
+//!
+//! The file system does not record who wrote a file. Changes that recur in consecutive runs, some
+//! of them uninterrupted, are therefore attributed to the lane.
 
 use super::{Change, Changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What was altered in so many runs in a row does not cut the next one short: a lane must come to its end to be judged.
+/// After this number of consecutive runs, a recurring change no longer interrupts the next run: a
+/// lane must be able to finish.
 const CUTS: u32 = 2;
-/// What is altered in so many runs in a row is taken for the lane's own work, if it was in [`WHOLE`] that came to their end.
+/// After this number of consecutive runs, a recurring change is attributed to the lane, if at least
+/// [`WHOLE`] of these runs were not interrupted.
 const HABIT: u32 = 4;
 const WHOLE: u32 = 2;
-/// After so many runs in a row in which somebody altered anything, one comes to its end and is the last, whoever it was.
+/// After this number of consecutive runs with changes by others, further changes do not interrupt.
+/// The next run that finishes is the last one.
 const RESTLESS: u32 = 8;
 
-/// What was altered while lanes ran.
+/// A record of the changes during the runs of a lane.
 #[derive(Debug, Default)]
 pub struct Authors {
-    /// The number of the run under way or just over.
+    /// The number of the current run, or of the latest run if none is active.
     run: u64,
-    /// What has been altered in it.
+    /// The files altered during this run.
     altered: BTreeSet<PathBuf>,
     traces: BTreeSet<Trace>,
     streaks: BTreeMap<Trace, Streak>,
-    /// Files whose names were new in a run, with the folder that they came into.
+    /// Files that appeared during a run, with the folder where they appeared.
     came: BTreeMap<PathBuf, PathBuf>,
-    /// The number of runs in a row in which somebody altered something.
+    /// The number of consecutive runs in which others altered something.
     restless: u32,
 }
 
-/// What recurs.
+/// A change that can recur.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Trace {
-    /// This file is altered.
+    /// The file is altered.
     File(PathBuf),
-    /// Files with new names come into this folder.
+    /// New files appear in the folder.
     Names(PathBuf),
 }
 
-/// The runs in a row in which something recurred.
+/// Consecutive runs with the same change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Streak {
     latest: u64,
     runs: u32,
-    /// How many of them came to their end.
+    /// The number of uninterrupted runs among them.
     whole: u32,
 }
 
-/// Who is taken to have made the changes during a run.
+/// The attribution of the changes during a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Blame {
-    /// What somebody else may have altered: another run must see it.
+    /// Paths that others may have altered. Another run must check them.
     pub others: BTreeSet<PathBuf>,
-    /// What is taken for the lane's own work. The run has not seen it as it is either.
+    /// Paths attributed to the lane itself. The run has not checked their current content either.
     pub own: BTreeSet<PathBuf>,
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It was cut short.
+    /// A change interrupted the run.
     Cut,
-    /// By itself, but maybe before the end of its lane.
+    /// The run was not interrupted, but may have stopped before the end of its lane.
     Whole,
-    /// All of its lane ran: what it leaves alone then it does not write each time.
+    /// Every step of the lane ran. A file that this run did not alter is not one that the lane
+    /// alters each time.
     Passed,
 }
 
-/// What changes mean for the run under way; the largest counts.
+/// The effect of changes on the current run. If there are several changes, the largest value
+/// counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Nothing: they are the lane's own work, or none.
+    /// No effect: the lane made the changes, or nothing changed.
     Never,
-    /// It comes to its end, which shows whose they are.
+    /// The run finishes, which shows who made the changes.
     Later,
-    /// It is to be cut short.
+    /// The run is interrupted.
     Now,
 }
 
 impl Authors {
-    /// A run begins.
+    /// Begins a run.
     pub fn begin(&mut self) {
         self.run += 1;
     }
 
-    /// These changed while nothing ran, so not by the lane: what it was blamed for there is forgotten.
+    /// Records changes made while no lane ran. Others made them, so the paths are no longer
+    /// attributed to the lane.
     pub fn idle(&mut self, changes: &Changes) {
         self.restless = 0;
         for path in changes.keys() {
@@ -92,13 +101,14 @@ impl Authors {
         }
     }
 
-    /// These changed while the lane ran. A file that was written with the content that it had is nobody's concern.
+    /// Records changes made while the lane ran. A file rewritten with its old content does not
+    /// count as changed.
     pub fn during(&mut self, changes: &Changes) -> Urgency {
         let mut most = Urgency::Never;
         for (path, change) in changes {
             match change {
                 Change::Rewritten => {
-                    // It was not left alone: what is the lane's own work remains that.
+                    // The lane still writes this file, so the file stays attributed to the lane.
                     let streak = self.streaks.get_mut(&Trace::File(path.clone())).filter(|streak| streak.is_habit());
                     streak.into_iter().for_each(|streak| streak.latest = self.run);
                     continue;
@@ -116,7 +126,7 @@ impl Authors {
         most
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn ended(&mut self, end: RunEnd) -> Blame {
         let is_whole = end != RunEnd::Cut;
         for trace in std::mem::take(&mut self.traces) {
@@ -156,7 +166,8 @@ impl Authors {
         [Trace::File(path.to_owned())].into_iter().chain(names)
     }
 
-    /// The streak that this run may go on with. A habit need not recur in runs that did not get to it.
+    /// Returns the streak that the current run can continue. A habit survives runs that ended
+    /// before the change could recur.
     fn streak(&self, trace: &Trace) -> Streak {
         let streak = self.streaks.get(trace).copied().unwrap_or_default();
         if streak.is_habit() || streak.latest + 1 >= self.run { streak } else { Streak::default() }
@@ -186,7 +197,8 @@ mod tests {
         Blame { others: paths(others), own: paths(own) }
     }
 
-    /// A run with these changes, which comes to its end if they do not cut it short. Whether it did, and who is blamed.
+    /// Makes a run with these changes, which may interrupt it. Returns true if the run was not
+    /// interrupted, and the attribution.
     fn run(authors: &mut Authors, changes: &Changes) -> (bool, Blame) {
         authors.begin();
         let is_whole = authors.during(changes) < Urgency::Now;

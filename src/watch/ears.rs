@@ -1,5 +1,5 @@
-//! What the kernel tells: paths at which something has happened, gathered until somebody asks. One kernel tells it for each
-//! folder that it is asked about (inotify), others for a whole tree.
+//! Notifications from the kernel: the paths where something happened, collected until fledge reads
+//! them. Linux (inotify) needs a watch for each folder; other kernels watch a whole tree.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -7,21 +7,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether each folder is asked about by itself.
+/// True if each folder needs a watch.
 const ASKS_EACH: bool = cfg!(any(target_os = "linux", target_os = "android"));
-/// So many paths are gathered; beyond that, everything is looked at.
+/// The maximum number of collected paths. After that, fledge checks the whole tree.
 const MOST: usize = 4096;
 
-/// What was heard.
+/// The notifications received so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// Where something has happened, absolute.
+    /// Absolute paths where something happened.
     pub(super) paths: BTreeSet<PathBuf>,
-    /// Something may have happened anywhere.
+    /// True if something may have happened at any path.
     pub(super) anywhere: bool,
 }
 
-/// What is heard, on its way from the thread of the notifications.
+/// Received notifications, shared with the thread that receives them.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
     heard: Mutex<Heard>,
@@ -29,7 +29,7 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Waits for something to be heard.
+    /// Waits for a notification and returns everything received.
     pub(super) async fn next(&self) -> Heard {
         self.bell.notified().await;
         std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
@@ -38,7 +38,8 @@ impl Hints {
     fn hear(&self, event: notify::Result<Event>) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            // Opened or read. Closing what was open for writing counts: writing through a mapping makes no other sound.
+            // Opening and reading do not count. Closing a file after writing counts, because a
+            // write through a memory mapping sends no other notification.
             Ok(Event { kind: EventKind::Access(kind), .. }) if kind != AccessKind::Close(AccessMode::Write) => return,
             Ok(event) if !event.need_rescan() && heard.paths.len() < MOST => heard.paths.extend(event.paths),
             Ok(_) | Err(_) => *heard = Heard { paths: BTreeSet::new(), anywhere: true },
@@ -47,16 +48,17 @@ impl Hints {
     }
 }
 
-/// Listens while it lives.
+/// A receiver of notifications. It is active until it is dropped.
 #[derive(Debug)]
 pub(super) struct Ears {
     watcher: Option<RecommendedWatcher>,
-    /// Why nothing is heard.
+    /// The reason why it receives no notifications.
     pub(super) deaf_because: Option<String>,
 }
 
 impl Ears {
-    /// Begins to listen at `root`: there alone, or to all below it.
+    /// Starts to watch `root`: only this folder where each folder needs a watch, otherwise the
+    /// whole tree below it.
     pub(super) fn open(root: &Path, hints: Arc<Hints>) -> Self {
         let config = Config::default().with_follow_symlinks(false);
         let mut ears = Self { watcher: None, deaf_because: None };
@@ -70,19 +72,19 @@ impl Ears {
         ears
     }
 
-    /// Nothing will be heard.
+    /// Creates a receiver that never receives a notification.
     pub(super) fn deaf(why: String) -> Self {
         Self { watcher: None, deaf_because: Some(why) }
     }
 
-    /// Listens to this folder too.
+    /// Watches this folder too.
     pub(super) fn listen(&mut self, folder: &Path) {
         if ASKS_EACH {
             self.ask(folder, RecursiveMode::NonRecursive);
         }
     }
 
-    /// Listens no more to this folder, which may be gone.
+    /// Stops watching this folder, which may no longer exist.
     pub(super) fn forget(&mut self, folder: &Path) {
         if let Some(watcher) = self.watcher.as_mut().filter(|_| ASKS_EACH) {
             let _it_may_be_gone = watcher.unwatch(folder);
@@ -97,13 +99,14 @@ impl Ears {
         }
     }
 
-    /// Half a hearing is worse than none: what was not heard would be missed.
+    /// Turns off all notifications. With only a part of them, fledge would miss changes.
     fn fail(&mut self, error: &notify::Error) {
         *self = Self::deaf(reason(error));
     }
 }
 
-/// Whether the folder has gone meanwhile or cannot be entered: there is nothing to be heard from it.
+/// Returns true if the folder is gone or cannot be entered. Nothing can change there that fledge
+/// could read.
 fn is_harmless(error: &notify::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match &error.kind {
@@ -113,9 +116,9 @@ fn is_harmless(error: &notify::Error) -> bool {
     }
 }
 
-/// What to say, and what to do about it.
+/// Describes the error and its remedy.
 fn reason(error: &notify::Error) -> String {
-    const TOO_MANY_OPEN: i32 = 24; // EMFILE: of a user's inotify instances there are few
+    const TOO_MANY_OPEN: i32 = 24; // EMFILE: a user has few inotify instances
     match &error.kind {
         ErrorKind::MaxFilesWatch => "the kernel watches no more folders for this user (raise it: sysctl \
             fs.inotify.max_user_watches=524288)"

@@ -1,14 +1,14 @@
-//! When a burst of changes is over: after a while in which nothing was heard, and in any case after a longer one, since some
-//! things never fall silent.
+//! Debouncing of changes. A burst ends after a quiet time, or after a longer maximum time, because
+//! some files change without a pause.
 
 use std::time::Duration;
 
-/// How long nothing may be heard.
+/// A burst ends after this time without a notification.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long is waited for that.
+/// A burst ends after this time in any case.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A burst under way; times are since any one start.
+/// A burst of notifications. All times are relative to the same arbitrary start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lull {
     first: Duration,
@@ -16,17 +16,17 @@ pub(super) struct Lull {
 }
 
 impl Lull {
-    /// Something was heard, and before it nothing that belongs to it.
+    /// Starts a burst with its first notification.
     pub(super) fn from(now: Duration) -> Self {
         Self { first: now, last: now }
     }
 
-    /// Something more was heard.
+    /// Adds a notification.
     pub(super) fn heard(&mut self, now: Duration) {
         self.last = now;
     }
 
-    /// When it is over, unless more is heard before.
+    /// Returns the time at which the burst ends, unless more notifications arrive.
     pub(super) fn over(&self) -> Duration {
         (self.last + QUIET).min(self.first + PATIENCE)
     }

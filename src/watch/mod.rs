@@ -1,5 +1,6 @@
-//! Tells when files of a project change: not what a notification says, but what differs between two looks at the files. The
-//! kernel's notifications only say where to look, so one too many costs a look and nothing more.
+//! Watching the files of a project. fledge compares the files with their state at its previous
+//! check. The kernel's notifications only say where to check, so a superfluous notification costs
+//! one check and has no other effect.
 
 mod authors;
 mod ears;
@@ -19,53 +20,60 @@ use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
 use tree::Tree;
 
-/// The shortest time between two looks where the kernel tells nothing.
+/// The shortest time between two checks if there are no notifications.
 const POLL: Duration = Duration::from_secs(2);
-/// How much longer than a look itself that time is, at least.
+/// The time between two checks is at least this multiple of the duration of a check.
 const POLL_SHARE: u32 = 20;
 
-/// The paths that changed, relative to the root, and how.
+/// The changed paths, relative to the root, each with its kind of change.
 pub type Changes = BTreeMap<PathBuf, Change>;
 
-/// How a file changed.
+/// The kind of change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Its content, mode or kind is another than before or was not known before, or it is gone.
+    /// The content, mode or type of the file changed, the file was unknown before, or the file is
+    /// gone.
     Altered,
-    /// It is new. The nearest folder around it that was there before is this one, relative to the root.
+    /// The file is new. Contains the nearest parent folder that existed before, relative to the
+    /// root.
     Came(PathBuf),
-    /// It was written, and has the content that it was known to have.
+    /// The file was written, with the same content as before.
     Rewritten,
 }
 
-/// A project that is watched.
+/// A watched project.
 #[derive(Debug)]
 pub struct Watch {
     tree: Arc<Mutex<Tree>>,
     hints: Arc<Hints>,
-    /// What the latest look took.
+    /// The duration of the latest check.
     took: Duration,
-    /// Whether [`Watch::note`] has said what there is to say.
+    /// True if [`Watch::note`] has returned its note.
     has_said: bool,
 }
 
-/// Why a project cannot be watched.
+/// An error that ends the watching of a project.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchFault {
-    /// There is no such folder, or no more.
+    /// The folder does not exist, or no longer exists.
     #[error("the folder {} is gone or cannot be read", .0.display())]
     Gone(PathBuf),
-    /// A look ended before its end.
+    /// The task that checks the files failed.
     #[error("looking for changed files failed")]
     Broken(#[source] JoinError),
 }
 
 impl Watch {
-    /// Begins to watch the files below `root`, an absolute path without links, but for those that its ignore files name, those
-    /// of version control systems and those below the folders `apart`. What changes from now on is told.
+    /// Starts to watch the files below `root`, an absolute path without symbolic links. Changes
+    /// after this call are reported.
+    ///
+    /// Ignored are: files that its ignore files exclude, files of version control systems, and
+    /// files below the folders `apart`.
     ///
     /// # Errors
-    /// When `root` cannot be read. Where the kernel gives no notifications, files are looked at from time to time instead.
+    ///
+    /// When `root` cannot be read. Missing notifications from the kernel are not an error: then
+    /// fledge checks all files at intervals.
     pub async fn start(root: &Path, apart: Vec<PathBuf>) -> Result<Self, WatchFault> {
         let hints = Arc::new(Hints::default());
         let tree = Tree::new(root.to_owned(), apart, Arc::clone(&hints));
@@ -74,16 +82,18 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What people should know about how it is watched, once.
+    /// Returns a note for users if the kernel sends no notifications. Later calls return `None`.
     pub fn note(&mut self) -> Option<String> {
         let why = self.tree().deaf_because()?.to_owned();
         let every = self.pause().as_secs();
         (!std::mem::replace(&mut self.has_said, true)).then(|| format!("{why}: looking every {every}s instead"))
     }
 
-    /// Waits until something has changed and then nothing for a moment. When it is dropped before, nothing is lost.
+    /// Waits until files have changed and then nothing changes for a short time. Dropping the
+    /// future loses no change.
     ///
     /// # Errors
+    ///
     /// When the root is gone.
     pub async fn changed(&mut self) -> Result<Changes, WatchFault> {
         loop {
@@ -95,16 +105,19 @@ impl Watch {
         }
     }
 
-    /// Waits until nothing has changed for a moment, and tells what changed up to then: what ended just now has been heard of.
+    /// Waits until nothing changes for a short time, and returns all changes up to then. The wait
+    /// ensures that notifications of very recent changes have arrived.
     ///
     /// # Errors
+    ///
     /// When the root is gone.
     pub async fn settled(&mut self) -> Result<Changes, WatchFault> {
         self.lull(true).await;
         self.look().await
     }
 
-    /// Waits for the end of a time in which nothing is heard; that time has begun, or begins with the first thing heard.
+    /// Waits for the end of a burst of notifications. The burst has begun already, or begins with
+    /// the first notification.
     async fn lull(&mut self, has_begun: bool) {
         let clock = Stopwatch::start();
         let is_deaf = self.tree().deaf_because().is_some();
@@ -126,12 +139,12 @@ impl Watch {
         }
     }
 
-    /// How long to wait between looks that nothing asked for.
+    /// Returns the time between two checks without a notification.
     fn pause(&self) -> Duration {
         POLL.max(self.took * POLL_SHARE)
     }
 
-    /// Looks where something was heard, on a thread that may block.
+    /// Checks the paths that notifications named, on a thread that may block.
     async fn look(&mut self) -> Result<Changes, WatchFault> {
         let (tree, clock) = (Arc::clone(&self.tree), Stopwatch::start());
         let look = move || tree.lock().unwrap_or_else(PoisonError::into_inner).look();

@@ -1,5 +1,6 @@
-//! The paths that count: no file of a version control system, no file that an ignore file names or that is set apart, and no file that
-//! fledge is writing. Symbolic links are not followed, so files outside of the root never count.
+//! The rules for paths that fledge watches. Excluded are files of version control systems, ignored
+//! files, the folders to leave out, and temporary files of fledge. fledge does not follow symbolic
+//! links, so files outside of the root never count.
 
 use ignore::IncrementalIgnore;
 use ignore::WalkBuilder;
@@ -7,14 +8,14 @@ use std::path::{Component, Path, PathBuf};
 
 /// The folders (or files) of version control systems.
 const HISTORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
-/// Start and end of the names that files have while fledge writes them.
+/// Prefix and suffix of the temporary files that fledge writes.
 const UNDER_WAY: (&str, &str) = (".fledge-", ".tmp");
-/// The names of ignore files, which hold for the folder that they are in.
+/// The names of ignore files, which apply to the folder that contains them.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
-/// git's own ignore file, in the root of a repository.
+/// git's own exclude file, relative to the root of a repository.
 pub(super) const EXCLUDE: &str = ".git/info/exclude";
 
-/// The rules as they were when they were read; paths are relative to the root.
+/// The rules as last read. Paths are relative to the root.
 #[derive(Debug)]
 pub(super) struct Rules {
     ignored: Option<IncrementalIgnore>,
@@ -22,7 +23,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Reads them. Within a repository they are git's, from its root down; elsewhere the ignore files of `root` and below hold.
+    /// Reads the rules. In a repository, they are git's rules, starting at the root of the
+    /// repository. Elsewhere, the ignore files in `root` and below apply.
     pub(super) fn read(root: &Path, apart: &[PathBuf]) -> Self {
         let is_in_repository =
             root.ancestors().any(|folder| folder.join(".git").exists() || folder.join(".jj").exists());
@@ -32,7 +34,7 @@ impl Rules {
         Self { ignored: builder.build_matchers().pop(), apart: apart.map(Path::to_path_buf).collect() }
     }
 
-    /// Whether this path does not count.
+    /// Returns true if the path is excluded.
     pub(super) fn leave_out(&mut self, path: &Path, is_folder: bool) -> bool {
         let is_history = |part: Component<'_>| HISTORY.iter().any(|name| part.as_os_str() == *name);
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -43,7 +45,7 @@ impl Rules {
     }
 }
 
-/// Whether the rules are others when something has happened to this path.
+/// Returns true if a change of this path can change the rules.
 pub(super) fn are_made_of(path: &Path) -> bool {
     let is_rule = |name| IGNORE_FILES.iter().any(|rule| name == *rule);
     path.file_name().is_some_and(is_rule) || path == Path::new(EXCLUDE) || path == Path::new(".git")

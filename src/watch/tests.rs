@@ -1,4 +1,4 @@
-//! Real files are changed, and what is told of it is compared whole.
+//! Tests that change real files and compare all reported changes.
 
 use super::*;
 use crate::test_support::PATIENCE;
@@ -32,7 +32,7 @@ impl Project {
         put(&self.root.join(path), content);
     }
 
-    /// Sets the time of the latest change, in seconds of the epoch.
+    /// Sets the modification time, in seconds since the epoch.
     fn touch(&self, path: &str, time: u64) {
         let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(time));
         File::options().write(true).open(self.at(path)).unwrap().set_times(times).unwrap();
@@ -42,7 +42,7 @@ impl Project {
         self.root.join(path)
     }
 
-    /// The paths of the next changes.
+    /// Returns the paths of the next changes.
     async fn changed(&mut self) -> Vec<String> {
         let changes = tokio::time::timeout(PATIENCE, self.watch.changed()).await.expect("no change is told");
         changes.unwrap().into_keys().map(|path| path.to_string_lossy().into_owned()).collect()

@@ -1,5 +1,6 @@
-//! The files that count, with a stamp of each, and what differs from one look to the next. Folders are listened to before they
-//! are read, so what changes later is heard of, and what changed before is seen.
+//! The watched files, each with a stamp, and their differences between two checks. fledge watches a
+//! folder before it reads the folder. So it reads earlier changes, and gets a notification of later
+//! ones.
 
 use super::ears::{Ears, Heard, Hints};
 use super::rules::{self, Rules};
@@ -14,10 +15,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The content of larger files is not compared, in bytes.
+/// Only the content of files up to this size is compared, in bytes.
 const COMPARED: u64 = 4 * 1024 * 1024;
 
-/// What was there at the latest look. Paths are relative to the root, whose own is empty.
+/// The state at the latest check. Paths are relative to the root; the path of the root is empty.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: PathBuf,
@@ -26,7 +27,7 @@ pub(super) struct Tree {
     ears: Ears,
     rules: Rules,
     folders: Folders,
-    /// Of the content of files that have changed.
+    /// Digests of the content of files that have changed.
     digests: HashMap<PathBuf, u64>,
     stale: Stale,
     changes: Changes,
@@ -34,35 +35,36 @@ pub(super) struct Tree {
 
 type Folders = BTreeMap<PathBuf, Folder>;
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Debug, Default)]
 struct Folder {
     files: BTreeMap<OsString, Stamp>,
     folders: BTreeSet<OsString>,
 }
 
-/// What tells one state of a file from another without reading it. Neither owner nor time of access is in it.
+/// The metadata that shows a change without reading the file. It contains neither owner nor access
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
-    /// Kind and permissions.
+    /// File type and permissions.
     mode: u32,
     size: u64,
-    /// Seconds and nanoseconds of the time of the latest change of content.
+    /// Seconds and nanoseconds of the modification time.
     modified: (i64, i64),
 }
 
-/// Where the next look goes.
+/// The paths that the next check covers.
 #[derive(Debug, Default)]
 struct Stale {
     everything: bool,
     folders: BTreeSet<PathBuf>,
-    /// Folders that may be others than they were, of the same name.
+    /// Folders that may have been replaced by another folder of the same name.
     anew: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    /// A tree that has not been looked at.
+    /// Creates a tree before its first check.
     pub(super) fn new(root: PathBuf, apart: Vec<PathBuf>, hints: Arc<Hints>) -> Self {
         Self {
             ears: Ears::open(&root, Arc::clone(&hints)),
@@ -77,23 +79,24 @@ impl Tree {
         }
     }
 
-    /// Why the kernel tells nothing, if it does not: everything is looked at each time.
+    /// Returns the reason why the kernel sends no notifications. In this case, each check covers
+    /// the whole tree.
     pub(super) fn deaf_because(&self) -> Option<&str> {
         self.ears.deaf_because.as_deref()
     }
 
-    /// Whether something was heard, or seen, that nobody has been told of.
+    /// Returns true if there are changes, or notifications, that have not been returned yet.
     pub(super) fn is_behind(&self) -> bool {
         let Stale { everything, folders, anew } = &self.stale;
         *everything || !folders.is_empty() || !anew.is_empty() || !self.changes.is_empty()
     }
 
-    /// What differed, at all looks since it was last asked.
+    /// Returns the changes of all checks since the last call.
     pub(super) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
 
-    /// Takes note of what was heard. Whether any of it is about what counts.
+    /// Records notifications. Returns true if any of them concerns a watched path.
     pub(super) fn hear(&mut self, heard: Heard) -> bool {
         self.stale.everything |= heard.anywhere;
         let paths: Vec<_> = heard.paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok()).collect();
@@ -118,7 +121,8 @@ impl Tree {
         true
     }
 
-    /// Looks where something was heard, at the first time and without ears everywhere.
+    /// Checks the paths that notifications named. The first check covers the whole tree, and so
+    /// does each check without notifications.
     pub(super) fn look(&mut self) -> Result<(), WatchFault> {
         let stale = std::mem::take(&mut self.stale);
         let is_first = self.folders.is_empty();
@@ -132,7 +136,7 @@ impl Tree {
             self.enter(new)
         };
         if !self.folders.contains_key(Path::new("")) {
-            self.folders = old; // what was there is known when it comes back
+            self.folders = old; // these files are known if the root returns
             self.stale.everything = true;
             return Err(WatchFault::Gone(self.root.clone()));
         }
@@ -146,7 +150,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Reads the rules, and opens fresh ears: what they missed they need not be told.
+    /// Reads the rules and creates a new receiver. The check covers the whole tree, so it also
+    /// covers changes that the receiver missed.
     fn begin(&mut self, is_first: bool) {
         if !is_first {
             self.rules = Rules::read(&self.root, &self.apart);
@@ -159,11 +164,12 @@ impl Tree {
         }
     }
 
-    /// Reads stale folders again, and puts into `old` what is there no more or may be another. Gives the folders to enter.
+    /// Reads stale folders again. Moves folders that are gone, or may have been replaced, into
+    /// `old`. Returns the folders to enter.
     fn refresh(&mut self, stale: Stale, old: &mut Folders) -> BTreeSet<PathBuf> {
         let mut new = BTreeSet::new();
         for place in stale.folders {
-            let Some(before) = self.folders.get(&place) else { continue }; // taken out with one above it
+            let Some(before) = self.folders.get(&place) else { continue }; // removed with a parent folder
             let known: Vec<PathBuf> = before.folders.iter().map(|name| place.join(name)).collect();
             let Some(now) = self.read(&place) else {
                 old.append(&mut self.take_out(&place));
@@ -179,7 +185,8 @@ impl Tree {
         new
     }
 
-    /// Takes out a folder with all below it. Its ears go before others come, which may be of the same folder by another name.
+    /// Removes a folder with everything below it. Its watches end before new ones begin, because a
+    /// new watch may be for the same folder under another name.
     fn take_out(&mut self, folder: &Path) -> Folders {
         let below = self.folders.range(folder.to_owned()..).map(|(path, _)| path.clone());
         let below: Vec<PathBuf> = below.take_while(|path| path.starts_with(folder)).collect();
@@ -191,7 +198,8 @@ impl Tree {
         out
     }
 
-    /// Listens to these folders and all below them, and reads them. Gives all that it entered.
+    /// Watches these folders and all folders below them, and reads them. Returns all folders that
+    /// it read.
     fn enter(&mut self, places: BTreeSet<PathBuf>) -> Vec<PathBuf> {
         let (mut waiting, mut entered) = (Vec::from_iter(places), Vec::new());
         while let Some(place) = waiting.pop() {
@@ -205,7 +213,8 @@ impl Tree {
         entered
     }
 
-    /// What counts in a folder. `None` when it cannot be read, or is gone.
+    /// Reads the watched files and folders in a folder. Returns `None` when the folder cannot be
+    /// read or is gone.
     fn read(&mut self, place: &Path) -> Option<Folder> {
         let mut folder = Folder::default();
         for entry in self.root.join(place).read_dir().ok()?.flatten() {
@@ -223,7 +232,7 @@ impl Tree {
         Some(folder)
     }
 
-    /// Takes note of the files of a folder that are not as they were. New ones have come into `home`.
+    /// Records the changed files of a folder. New files have appeared in `home`.
     fn compare(&mut self, place: &Path, before: Option<&Folder>, home: &Path) {
         let none = Folder::default();
         let (before, now) = (before.unwrap_or(&none), self.folders.get(place).unwrap_or(&none));
@@ -237,7 +246,7 @@ impl Tree {
             let place = self.root.join(&path);
             let digest = match is {
                 Some(stamp) => stamp.digest(&place),
-                None if was.copied() == place.symlink_metadata().ok().as_ref().map(Stamp::of) => continue, // now ignored
+                None if was.copied() == place.symlink_metadata().ok().as_ref().map(Stamp::of) => continue, // it is ignored now
                 None => None,
             };
             let known = match digest {
@@ -269,14 +278,15 @@ impl Stamp {
         }
     }
 
-    /// Of the content, or of where a link leads. `None` when it is too large or cannot be read.
+    /// Returns a digest of the content, or of the target of a link. `None` when the file is too
+    /// large or cannot be read.
     fn digest(&self, path: &Path) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         match path.read_link() {
             Ok(target) => hasher.write(target.as_os_str().as_bytes()),
             Err(_) if self.size > COMPARED => return None,
             Err(_) => {
-                // Should a pipe have taken its place, opening it does not wait for a writer.
+                // If a pipe has replaced the file, the open call must not wait for a writer.
                 let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
                 let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
                 let mut content = Vec::new();
@@ -290,14 +300,14 @@ impl Stamp {
 
 #[cfg(test)]
 impl Tree {
-    /// As when the kernel loses notifications.
+    /// Ends all watches, as when the kernel loses notifications.
     pub(super) fn ears_forget_everything(&mut self) {
         for folder in self.folders.keys() {
             self.ears.forget(&self.root.join(folder));
         }
     }
 
-    /// As when the kernel has no more watches to give.
+    /// Turns off notifications, as when the kernel has no more watches.
     pub(super) fn deafen(&mut self, why: &str) {
         self.ears = Ears::deaf(why.into());
     }

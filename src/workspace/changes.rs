@@ -1,4 +1,4 @@
-//! What differs from the last commit in the workspace, as the git of whoever runs a lane by hand sees it.
+//! Changed, ignored and listed files of a folder, as the user's git reports them.
 
 use crate::limits::HELPER_TIMEOUT;
 use crate::process::{self, End, Invocation};
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Settings of a repository that would have git start other programs, each switched off.
+/// Switches off the settings of a repository that make git start other programs.
 const NO_PROGRAMS: [&str; 6] =
     ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=explicit"];
 
-/// The paths that are not as they were committed, new ones included, relative to `root`. `None` when that cannot be told: there is no
-/// repository, no commit or no git, or the list is too long to be kept whole.
+/// Returns the paths below `root` that differ from the last commit, relative to `root`. New files
+/// are included. `None` if there is no repository, no commit or no git, or if the list is too long.
 pub async fn changed_paths(
     root: &Path,
     env: &[(String, String)],
@@ -22,12 +22,13 @@ pub async fn changed_paths(
     let prefix = prefix.strip_suffix(b"\n").unwrap_or(&prefix).to_vec();
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
     let bytes = answer(root, env, &status, stop).await?;
-    // Each is two letters and a blank, then the path from the top of the repository.
+    // Each entry is two letters, a space, and the path from the top of the repository.
     let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)?.strip_prefix(prefix.as_slice()));
     Some(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
-/// The paths below `root` that git ignores, a folder with `/` behind it. None where there is no repository, or the list is too long.
+/// Returns the paths below `root` that git ignores; folders end in `/`. The list is empty if there
+/// is no repository or the output is too long.
 pub async fn ignored_paths(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<String> {
     listed(root, env, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"], stop).await
 }
@@ -38,12 +39,13 @@ async fn listed(root: &Path, env: &[(String, String)], args: &[&str], stop: &Can
     paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
 }
 
-/// The paths below `root` that git has or does not ignore. None where there is no repository, or the list is too long.
+/// Returns the paths below `root` that git tracks or does not ignore. The list is empty if there is
+/// no repository or the output is too long.
 pub async fn listed_paths(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<String> {
     listed(root, env, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"], stop).await
 }
 
-/// What git prints; `None` when it fails, or prints more than is kept.
+/// Returns the output of git; `None` if git fails or prints more than fledge keeps.
 async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &CancellationToken) -> Option<Vec<u8>> {
     let args: Vec<&str> = NO_PROGRAMS.iter().chain(args).copied().collect();
     let ended = process::run(git(root, env, &args), stop, &|_| {}).await;

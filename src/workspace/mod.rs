@@ -1,4 +1,5 @@
-//! The directory that the agent may change: files by way of [`jail`], and which of them it may not change.
+//! The directory that the agent may change: access to its files in [`jail`], protected paths,
+//! states as git trees, and the delivery of the work.
 
 mod changes;
 pub mod delivery;

@@ -1,4 +1,5 @@
-//! A file that is written when all is over, wherever the user wants it: who has worked in a folder meanwhile has no say in where that is.
+//! Files that fledge writes after the agent's work, at a path that the user chose. Links that the
+//! agent makes in the workspace do not change where these files go.
 
 use super::jail::{Folder, Kind};
 use rustix::fs::OFlags;
@@ -10,43 +11,46 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// How many symbolic links one path may go through: Linux's own limit.
+/// The most symbolic links that one path may go through: the limit of Linux.
 const MOST_LINKS: usize = 40;
-/// Names of what this process has open.
+/// Paths that name the open files of a process.
 const HANDLES: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
-/// How long a pipe that takes nothing is let be before the next try.
+/// The wait between two tries to open a pipe or write to it.
 const NAP: Duration = Duration::from_millis(10);
 
-/// Where such a file comes to be.
+/// The destination of a file that fledge writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlet {
-    /// Whole and without a link, but for handles of this process.
+    /// An absolute path without links, except below [`HANDLES`].
     path: PathBuf,
-    /// Whether it is where an agent may put something.
+    /// True if the path is in the workspace, where an agent may have put something.
     is_guarded: bool,
 }
 
-/// Why a file is not written there.
+/// The reason why fledge does not write a file.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub enum OutletFault {
-    /// Nobody can tell who has made it, and it may lead anywhere.
-    #[error("`{}` is a link in the workspace, where an agent may have put it: name a file, or remove the link", .0.display())]
+    /// A link in the workspace. The agent may have made it, and it may lead anywhere.
+    #[error("cannot write `{}`: a link in the workspace, and an agent may have made it; \
+        name a file, or remove the link", .0.display())]
     Link(PathBuf),
-    /// The same of what is neither a file nor a folder.
-    #[error("`{}` is no regular file, and in the workspace, where an agent may have put it: name another place", .0.display())]
+    /// Neither a file nor a folder, in the workspace. The agent may have made it.
+    #[error("cannot write `{}`: not a regular file, and an agent may have made it; \
+        choose a path outside the workspace", .0.display())]
     Special(PathBuf),
-    /// The system says no.
+    /// The operating system refuses to write the file.
     #[error("cannot write {}", path.display())]
     Unwritten { path: PathBuf, source: io::Error },
 }
 
 impl Outlet {
-    /// Finds where `path` leads, also when there is nothing yet: through the user's own links, and through none in the workspace, which
-    /// must be a canonical path.
+    /// Finds the file to which `path` leads; it need not exist. Follows the user's own links, but
+    /// no link in `workspace`, which must be a canonical path.
     ///
     /// # Errors
-    /// [`OutletFault`] when a link or something special in the workspace is on the way.
+    /// [`OutletFault`] if the path goes through a link in the workspace, or ends there at something
+    /// that is neither a file nor a folder.
     pub fn find(path: &Path, workspace: &Path) -> Result<Self, OutletFault> {
         let fail = |source| OutletFault::Unwritten { path: path.to_owned(), source };
         let mut rest = parts(&std::path::absolute(path).map_err(fail)?);
@@ -87,21 +91,22 @@ impl Outlet {
         Ok(found)
     }
 
-    /// What was found before anybody was at work.
+    /// Returns the outlet for a path that was resolved before the agent started.
     pub fn found(path: &Path, workspace: &Path) -> Self {
         Self { path: path.to_owned(), is_guarded: path.starts_with(workspace) }
     }
 
-    /// Its path.
+    /// The resolved path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the file, for its owner alone, whole or not at all; what has come to be in its place is replaced and followed nowhere. A
-    /// pipe or a device outside of the workspace is written to as it is: as long as it `may_wait`, one that takes nothing is waited for.
+    /// Writes the file completely or not at all, readable by its owner only. Replaces an existing
+    /// entry without following links. Appends to a pipe or device outside of the workspace; waits
+    /// for a pipe without a reader or without room as long as `may_wait` returns true.
     ///
     /// # Errors
-    /// [`OutletFault`], also when a folder on the way is another one now.
+    /// [`OutletFault`], also if a folder of the path was replaced by a link.
     pub fn write(&self, bytes: &[u8], may_wait: &dyn Fn() -> bool) -> Result<(), OutletFault> {
         let fail = |source| OutletFault::Unwritten { path: self.path.clone(), source };
         if self.replaces() {
@@ -112,7 +117,7 @@ impl Outlet {
         }
     }
 
-    /// Whether it takes the place of what is there, instead of adding to it.
+    /// Returns whether [`Self::write`] replaces the file instead of appending to it.
     pub fn replaces(&self) -> bool {
         let is_special = || {
             let kind = self.place().and_then(|(folder, name)| folder.metadata(name));
@@ -121,10 +126,11 @@ impl Outlet {
         !is_handle(&self.path) && (self.is_guarded || !is_special())
     }
 
-    /// Removes the file when it is this one, by the text in it; what has more than `limit` bytes, or is no UTF-8, is not.
+    /// Removes the file if `is_it` accepts its first `limit` bytes. A file without valid UTF-8
+    /// stays.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If the file cannot be removed.
     pub fn remove_if(&self, limit: u64, is_it: impl FnOnce(&str) -> bool) -> io::Result<()> {
         let read = || -> io::Result<(Folder, &OsStr, String)> {
             let (folder, name) = self.place()?;
@@ -138,10 +144,10 @@ impl Outlet {
         }
     }
 
-    /// Removes the file that [`Self::write`] would replace, where there is one.
+    /// Removes the file that [`Self::write`] would replace; does nothing if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If the file cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         if !self.replaces() {
             return Ok(());
@@ -152,19 +158,19 @@ impl Outlet {
         }
     }
 
-    /// Removes what a process has left beside it that died while it wrote there.
+    /// Removes temporary files that a process left beside the file when it died during a write.
     pub fn tidy(&self) {
         let _it_does_no_harm = self.place().and_then(|(folder, _)| folder.tidy());
     }
 
-    /// Its folder, reached through no link, and its name there.
+    /// Opens the folder of the file without following links; returns it with the file's name.
     fn place(&self) -> io::Result<(Folder, &OsStr)> {
         let (Some(above), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return Err(Errno::ISDIR.into());
         };
         let folder = Folder::open_unlinked(above).map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::LOOP | Errno::NOTDIR) => {
-                io::Error::other("its folder is another one now: somebody has put a link in its place")
+                io::Error::other("a folder of the path was replaced by a link")
             }
             _ => error,
         })?;
@@ -172,7 +178,7 @@ impl Outlet {
     }
 }
 
-/// The names in a path, the last one first.
+/// Returns the names in a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     parts.map(|part| part.as_os_str().to_owned()).rev().collect()
@@ -182,13 +188,13 @@ fn is_handle(path: &Path) -> bool {
     HANDLES.iter().any(|place| path.starts_with(place))
 }
 
-/// Adds to what is no regular file, and never waits in the kernel.
+/// Appends to a pipe or device without blocking in the kernel.
 fn pour(path: &Path, mut bytes: &[u8], may_wait: &dyn Fn() -> bool) -> io::Result<()> {
     let is_pipe = fs::metadata(path)?.file_type().is_fifo();
     let unwaiting = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let wait = |error: io::Error| -> io::Result<()> {
         if !may_wait() {
-            return Err(io::Error::new(error.kind(), "nobody reads it"));
+            return Err(io::Error::new(error.kind(), "no process reads it"));
         }
         std::thread::sleep(NAP);
         Ok(())
@@ -218,7 +224,7 @@ mod tests {
 
     const NEVER: &dyn Fn() -> bool = &|| false;
 
-    /// A workspace and a folder outside of it.
+    /// Makes a workspace and a folder outside of it.
     fn scene() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let dir = crate::test_support::temp_dir();
         let root = dir.path().canonicalize().unwrap();

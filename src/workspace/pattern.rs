@@ -1,15 +1,16 @@
-//! Globs over workspace paths, in the one dialect of all tools and rules: `*` stays within a name, `**` crosses directories, a
-//! pattern without `/` fits names at any depth, and one that names a directory fits everything in it.
+//! Globs over workspace paths, in the dialect that all tools and rules use. `*` stays within a name
+//! and `**` crosses directories. A pattern without `/` matches names at any depth. A tree pattern
+//! that names a directory also matches everything in it.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// A text that is no pattern.
+/// An invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{pattern}` is not a pattern: {problem}")]
+#[error("invalid pattern `{pattern}`: {problem}")]
 pub struct PatternError {
-    /// The text.
+    /// The pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The problem with the pattern.
     pub problem: String,
 }
 
@@ -18,10 +19,10 @@ pub struct PatternError {
 pub struct Patterns(GlobSet);
 
 impl Patterns {
-    /// Compiles patterns that mean a directory's content too when they name one.
+    /// Compiles patterns. A pattern that matches a directory also matches everything in it.
     ///
     /// # Errors
-    /// The first that is none.
+    /// The first invalid pattern.
     pub fn trees<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, PatternError> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -32,30 +33,30 @@ impl Patterns {
         build(set)
     }
 
-    /// Compiles one pattern that means exactly the files it names.
+    /// Compiles one pattern that matches only the files it names.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the pattern is invalid.
     pub fn files(pattern: &str) -> Result<Self, PatternError> {
         let mut set = GlobSetBuilder::new();
         set.add(glob(&anchored(pattern)?)?);
         build(set)
     }
 
-    /// The first of the trees that a path is in, by its number.
+    /// Returns the index of the first tree pattern that matches a path.
     pub fn first(&self, path: &str) -> Option<usize> {
-        // Most paths are in none, which is found out in half the time.
+        // Most paths match no pattern, and `is_match` takes half the time of `matches`.
         let fits = self.fit(path);
         fits.then(|| self.0.matches(path)).and_then(|globs| globs.first().map(|glob| glob / 2)) // each tree is two globs
     }
 
-    /// Whether a path relative to where the patterns begin is meant.
+    /// Returns whether a pattern matches a path. The path is relative to the root of the patterns.
     pub fn fit(&self, path: &str) -> bool {
         self.0.is_match(path)
     }
 }
 
-/// Whether a pattern asks for hidden files by name.
+/// Returns whether a pattern asks for hidden files by name.
 pub fn names_hidden(pattern: &str) -> bool {
     pattern.split('/').any(|name| name.starts_with('.') && name != ".")
 }
@@ -63,10 +64,10 @@ pub fn names_hidden(pattern: &str) -> bool {
 fn anchored(pattern: &str) -> Result<String, PatternError> {
     let plain = pattern.strip_prefix("./").unwrap_or(pattern);
     if plain.is_empty() {
-        return Err(PatternError { pattern: pattern.into(), problem: "it is empty".into() });
+        return Err(PatternError { pattern: pattern.into(), problem: "the pattern is empty".into() });
     }
     if plain.split('/').any(|name| name == "..") {
-        return Err(PatternError { pattern: pattern.into(), problem: "`..` leads outside".into() });
+        return Err(PatternError { pattern: pattern.into(), problem: "`..` leads outside the workspace".into() });
     }
     Ok(match plain.strip_prefix('/') {
         Some(from_root) => from_root.into(),
@@ -118,9 +119,9 @@ mod tests {
     #[test]
     fn a_bad_pattern_says_why() {
         for (pattern, said) in [
-            ("a{b", "`**/a{b` is not a pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"),
-            ("../*", "`../*` is not a pattern: `..` leads outside"),
-            ("", "`` is not a pattern: it is empty"),
+            ("a{b", "invalid pattern `**/a{b`: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"),
+            ("../*", "invalid pattern `../*`: `..` leads outside the workspace"),
+            ("", "invalid pattern ``: the pattern is empty"),
         ] {
             assert_eq!(Patterns::files(pattern).unwrap_err().to_string(), said);
         }

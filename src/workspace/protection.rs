@@ -1,4 +1,5 @@
-//! Which paths an agent may not change, and why. Asked by the tools before they write, and by the gate before it judges.
+//! Paths that an agent may not change, with the reasons. Tools ask before they write, and the gate
+//! asks before it judges.
 
 use super::pattern::{PatternError, Patterns};
 use serde::{Deserialize, Serialize};
@@ -9,21 +10,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// A protected path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProtectedRule {
-    /// What is protected, as a glob; a directory means everything in it. It covers paths that do not exist yet, too.
+    /// The protected paths, as a glob. A directory includes everything in it. Paths that do not
+    /// exist yet are protected too.
     pub pattern: String,
-    /// Why, as the model is told: "it defines the gate".
+    /// The reason that the model sees, for example "it defines the gate".
     pub why: String,
 }
 
-/// The rules of one run, compiled. Tens of thousands of plain paths from the root (`/tests/a.rs`) cost no more than one, and any number of
-/// runs at a time that have the same rules no more than one of them.
+/// The compiled rules of one run. A lookup among tens of thousands of plain paths (`/tests/a.rs`)
+/// costs no more than among one. Concurrent runs with equal rules share the compiled rules.
 #[derive(Debug, Clone)]
 pub struct Protection {
     said: Arc<Said>,
     compiled: Arc<Compiled>,
 }
 
-/// What a protection is made of. Whoever says the same while there is one has the same one.
+/// The input of a protection. Protections with equal input share one instance while it exists.
 #[derive(Debug)]
 struct Said {
     rules: Vec<ProtectedRule>,
@@ -33,24 +35,24 @@ struct Said {
 
 #[derive(Debug)]
 struct Compiled {
-    /// The rules that are plain paths, by these.
+    /// The number of the rule for each plain path.
     plain: HashMap<String, usize>,
-    /// The rules that are plain names, at any depth.
+    /// The number of the rule for each plain name, which matches at any depth.
     names: HashMap<String, usize>,
     globs: Patterns,
-    /// The rules that are globs, in the order of these.
+    /// The numbers of the rules that are globs, in the order of `globs`.
     of_globs: Vec<usize>,
     open: Patterns,
 }
 
-/// What is said at present, by what it comes to as a number.
+/// The existing inputs, by their hash.
 static PRESENT: Mutex<BTreeMap<u64, Weak<Said>>> = Mutex::new(BTreeMap::new());
 
 impl Protection {
-    /// Compiles rules; `allow_edit` opens paths again.
+    /// Compiles rules; `allow_edit` exempts paths from them.
     ///
     /// # Errors
-    /// The first pattern that is none.
+    /// The first invalid pattern.
     pub fn new(rules: impl IntoIterator<Item = ProtectedRule>, allow_edit: &[String]) -> Result<Self, PatternError> {
         let said = Said::once(rules.into_iter().collect(), allow_edit);
         let compiled =
@@ -58,17 +60,18 @@ impl Protection {
         Ok(Self { said, compiled })
     }
 
-    /// The rules, as they were given.
+    /// The rules in their original form.
     pub fn rules(&self) -> impl Iterator<Item = &ProtectedRule> {
         self.said.rules.iter()
     }
 
-    /// The rule that protects a path, if one does. The path is relative to the workspace, with `/` between its parts.
+    /// Returns the rule that protects a path. The path is relative to the workspace, with `/`
+    /// between its parts.
     pub fn rule(&self, path: &str) -> Option<&ProtectedRule> {
         if self.compiled.open.fit(path) { None } else { self.closed_rule(path) }
     }
 
-    /// The first rule that would protect a path if nothing was opened.
+    /// Returns the first rule that matches a path, even if `allow_edit` exempts the path.
     pub fn closed_rule(&self, path: &str) -> Option<&ProtectedRule> {
         let Compiled { plain, names, globs, of_globs, .. } = &*self.compiled;
         let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
@@ -80,7 +83,7 @@ impl Protection {
 }
 
 impl Said {
-    /// The one that says this.
+    /// Returns the shared instance with this input, or makes it.
     fn once(rules: Vec<ProtectedRule>, allow_edit: &[String]) -> Arc<Self> {
         let mut number = DefaultHasher::new();
         (&rules, allow_edit).hash(&mut number);
@@ -115,13 +118,13 @@ impl Compiled {
     }
 }
 
-/// The path that a pattern means, when it is a plain one from the root.
+/// Returns the path of a pattern that is a plain path from the root.
 fn plain_path(pattern: &str) -> Option<&str> {
     let path = pattern.strip_prefix('/')?.trim_end_matches('/');
     path.split('/').all(is_name).then_some(path)
 }
 
-/// Whether a text means itself and is one name.
+/// Returns whether a text is a single name without glob characters.
 fn is_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '*', '?', '[', ']', '{', '}', '\\'])
 }

@@ -1,17 +1,17 @@
-//! Money as people write it, US dollars with decimals, read into millionths without ever being rounded.
+//! Amounts of US dollars with decimals, read as millionths without rounding.
 
 use super::{Problem, Problems, Table, Value};
 
-/// Decimals that a millionth has.
+/// The number of decimals of a millionth.
 const DECIMALS: usize = 6;
 
 impl Table<'_> {
-    /// An amount of US dollars like `2.50`, in millionths of a dollar.
+    /// Reads an amount of US dollars such as `2.50`, in millionths of a dollar.
     pub fn dollars(&mut self, key: &str, problems: &mut Problems) -> Option<u64> {
         let node = self.take(key)?;
         let written = match &node.value {
             Value::Int(number) => number.to_string(),
-            Value::Float(number) => number.to_string(), // the shortest text that means it: the decimals as they were written
+            Value::Float(number) => number.to_string(), // the shortest text of this number: the decimals as written
             Value::Text(text) if micros(text).is_some() => {
                 let message = format!("expected `{key}` to be an amount of US dollars, found {}", node.describe());
                 problems.push(Problem::at(node.place, message).hint("write it without quotes"));
@@ -29,13 +29,15 @@ impl Table<'_> {
     }
 }
 
-/// An amount of US dollars like `2.50`, in millionths of a dollar; nothing where it is none.
+/// Parses an amount of US dollars such as `2.50`, in millionths of a dollar. `None` if it is not an
+/// amount.
 #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the binary reads it"))]
 pub(crate) fn parse_dollars(text: &str) -> Option<u64> {
     micros(text)
 }
 
-/// A decimal number in millionths; nothing where it is negative, finer than that, or too large.
+/// Parses a decimal number, in millionths. `None` if it is negative, too large, or has more than
+/// six decimals.
 fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,25 +3,28 @@
 use super::problem::{Place, Problem};
 use super::{Node, Value};
 
-/// A Markdown file, taken apart.
+/// A Markdown file, split into front matter and body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document<'a> {
-    /// The front matter, always a map; `None` where there is none.
+    /// The front matter, always a map; `None` if the file has none.
     pub front: Option<Node>,
-    /// What follows it.
+    /// The text after the front matter.
     pub body: &'a str,
-    /// The line in the file on which the body begins.
+    /// The line of the file on which the body begins, from 1.
     pub body_line: usize,
 }
 
-/// Takes a Markdown file apart. Blank lines may stand before the front matter; without a `---` there is none.
+/// Splits a Markdown file into front matter and body. Blank lines may precede the front matter.
+/// Without a `---` line there is no front matter.
 ///
 /// # Errors
-/// Where the front matter has no end, is no YAML (see [`parse`](super::parse)) or no map, or the file is too large.
+///
+/// When the front matter has no end, is not YAML (see [`parse`](super::parse)), or is not a map,
+/// and when the file is too large.
 pub fn document(text: &str) -> Result<Document<'_>, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     super::refuse_large(text)?;
-    let mut opened: Option<(usize, usize)> = None; // where the YAML begins: byte and line
+    let mut opened: Option<(usize, usize)> = None; // byte and line where the YAML begins
     let mut at = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let (start, fence) = (at, line.trim_end() == "---");

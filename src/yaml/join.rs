@@ -1,15 +1,16 @@
-//! Values and places, put together: both trees are walked side by side, and a difference is an error.
+//! Values joined with their places. The code walks both trees side by side; a difference is an
+//! error.
 
 use super::marks::{Mark, Shape};
 use super::problem::{Place, Problem, excerpt};
 use super::{Key, Node, Value};
 use serde_yaml::Value as Yaml;
 
-/// The document as nodes: `mark` is the shape of `text`.
+/// Builds the nodes of the document; `mark` is the shape of `text`.
 pub(super) fn join(mark: &Mark, text: &str, first_line: usize) -> Result<Node, Problem> {
     let yaml: Yaml = serde_yaml::from_str(text).map_err(|error| {
         let (line, column) = error.location().map_or((1, 1), |found| (found.line().max(1), found.column().max(1)));
-        let message = error.to_string(); // ends in places that count from the wrong line
+        let message = error.to_string(); // ends in a place that counts from the wrong line
         let message = message.split(" at line ").next().unwrap_or("");
         super::not_yaml(message, Place { line: line + first_line - 1, column }, text, first_line)
     })?;
@@ -44,7 +45,7 @@ fn key(mark: &Mark, yaml: Yaml) -> Result<Key, Problem> {
     Err(Problem::at(mark.place, message).hint("write the key in quotes"))
 }
 
-/// A scalar that is no text. The text that the other parser saw must mean the same value.
+/// Reads a scalar that is not a text. `text`, from the other parser, must mean the same value.
 fn scalar(place: Place, text: &str, yaml: &Yaml) -> Result<Value, Problem> {
     let out_of_range = || {
         Problem::at(place, format!("the number {} cannot be held exactly", excerpt(text)))

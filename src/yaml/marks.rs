@@ -1,5 +1,5 @@
-//! The shape of a document with the place of everything in it, from a parser that keeps places. Bounded before anything is
-//! built from it: in depth, in number, and in what aliases expand to.
+//! The shape of a document with the place of each value, from a parser that keeps places. Depth,
+//! number of values and expanded aliases are limited before a value is built.
 
 use super::Place;
 use super::problem::{Problem, excerpt};
@@ -7,17 +7,17 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// How deep lists and maps may nest.
+/// The maximum depth of nested lists and maps.
 const MAX_DEPTH: usize = 48;
-/// How many values a document may have with its aliases expanded.
+/// The maximum number of values of a document, with aliases expanded.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// A value's place and shape.
+/// The place and shape of a value.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     pub(super) place: Place,
     pub(super) shape: Shape,
-    /// How many values this is, with itself.
+    /// The number of values in it, including itself.
     size: usize,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Shape {
     Map(Vec<(Mark, Mark)>),
 }
 
-/// The document's shape; `None` when there is nothing in it.
+/// Reads the shape of a document. `None` if the document is empty.
 pub(super) fn read(text: &str, first_line: usize) -> Result<Option<Mark>, Problem> {
     if let Some(problem) = odd_break(text, first_line) {
         return Err(problem);
@@ -54,7 +54,7 @@ struct Walk {
     documents: usize,
 }
 
-/// A list or map whose end has not been seen.
+/// A list or map that has not ended yet.
 struct Open {
     place: Place,
     anchor: usize,
@@ -148,7 +148,8 @@ impl Walk {
         Err(Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded")).hint("split the file"))
     }
 
-    /// A value that is not there has its key's place: the parser puts it at whatever comes next.
+    /// Returns the place of the key for a missing value. The parser gives a missing value the place
+    /// of the next token.
     fn beside_key(&self, place: Place, text: &str, style: ScalarStyle) -> Place {
         match self.open.last().map(|open| &open.items) {
             Some(Items::Map { key: Some(key), .. }) if text.is_empty() && style == ScalarStyle::Plain => key.place,
@@ -161,7 +162,8 @@ impl Walk {
     }
 }
 
-/// Characters that end a line for one parser and not for another, or not in an editor: places would be wrong after them.
+/// Finds a character that ends a line only for one of the parsers, or not in an editor. Places
+/// after this character would be wrong.
 fn odd_break(text: &str, first_line: usize) -> Option<Problem> {
     let lone = |at: usize| !text[at + 1..].starts_with('\n');
     let odd = |(at, c): &(usize, char)| matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}') || (*c == '\r' && lone(*at));
@@ -173,7 +175,7 @@ fn odd_break(text: &str, first_line: usize) -> Option<Problem> {
     Some(Problem::at(place, message).hint("remove it; in a text, write it as an escape in double quotes"))
 }
 
-/// A whole number that the value parser would refuse without saying where.
+/// Refuses a whole number that the value parser would refuse without a place.
 fn refuse_huge(place: Place, text: &str, style: ScalarStyle) -> Result<(), Problem> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let whole = style == ScalarStyle::Plain && !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());

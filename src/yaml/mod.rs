@@ -1,7 +1,9 @@
-//! YAML read strictly, with the place of every key and value. Pure: text in, nodes or a [`Problem`] out.
+//! A strict YAML reader that keeps the place of every key and value. Pure: it turns text into nodes
+//! or a [`Problem`].
 //!
-//! Values are `serde_yaml`'s; places come from a second parser that keeps them. Where the two understand a text differently
-//! it is refused, never guessed. Tags, merge keys, keys that are not text, and more than one document are refused too.
+//! Values come from `serde_yaml`, places from a second parser. If the two parsers understand a text
+//! differently, the text is refused. Also refused are tags, merge keys, keys that are not text, and
+//! more than one document.
 
 mod dollars;
 mod front;
@@ -27,19 +29,19 @@ pub use table::Table;
 
 use crate::limits::MAX_SOURCE;
 
-/// A value and where it stands.
+/// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it begins; for an alias, where the alias stands.
+    /// The place where the value begins; for an alias, the place of the alias.
     pub place: Place,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// What a document is made of.
+/// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing, `~` or `null`.
+    /// An empty value, `~` or `null`.
     Null,
     /// `true` or `false`; `yes` and `on` are text.
     Bool(bool),
@@ -51,28 +53,29 @@ pub enum Value {
     Text(String),
     /// A list.
     List(Vec<Node>),
-    /// A map in the order of the file; no key stands twice.
+    /// A map in the order of the file. Keys are unique.
     Map(Vec<(Key, Node)>),
-    /// What no key takes, as a message calls it: a date, or a number that cannot be held. YAML has none.
+    /// A value that no key takes, described for a message: a date, or a number outside the range.
+    /// YAML documents never contain one.
     Other(String),
 }
 
 /// A key of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The key itself.
+    /// The text of the key.
     pub text: String,
-    /// Where it stands.
+    /// The place of the key.
     pub place: Place,
 }
 
 impl Node {
-    /// The text, where it is one.
+    /// Returns the text, if the value is a text.
     pub fn as_text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// What a person would call this value in a message: "the number 5", "the text `soon`", "a list".
+    /// Describes the value for a message: "the number 5", "the text `soon`", "a list".
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
@@ -89,11 +92,13 @@ impl Node {
     }
 }
 
-/// Reads one document. `first_line` is the number that its first line has in its file (1 for a whole file).
+/// Reads one document. `first_line` is the line number of its first line in the file (1 for a whole
+/// file).
 ///
 /// # Errors
-/// A [`Problem`] with its place where the text is no YAML, is larger than [`MAX_SOURCE`], nests
-/// too deep, or uses what the module's promise excludes.
+///
+/// A [`Problem`] with its place when the text is not YAML, is larger than [`MAX_SOURCE`], nests too
+/// deep, or uses a refused feature.
 pub fn parse(text: &str, first_line: usize) -> Result<Node, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     refuse_large(text)?;
@@ -111,7 +116,7 @@ fn refuse_large(text: &str) -> Result<(), Problem> {
     Err(Problem::of_file(message).hint("split it"))
 }
 
-/// What a parser said, with what most likely helps.
+/// Builds the problem from a parser's message, with the most likely remedy as a hint.
 fn not_yaml(said: &str, place: Place, text: &str, first_line: usize) -> Problem {
     let line = text.lines().nth(place.line - first_line);
     let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));

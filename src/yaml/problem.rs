@@ -1,4 +1,5 @@
-//! What is wrong with a text that a person wrote, and where: messages that name the thing and say what to do.
+//! Problems in texts that people write: each has a place, a message that names the cause, and a
+//! hint.
 
 use super::seen::{Seen, keys_alone};
 use std::collections::HashSet;
@@ -19,61 +20,61 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is wrong. Shown as ``4:7: unknown key `tiemout` (did you mean `timeout`?)``.
+/// One problem. Displayed as ``4:7: unknown key `tiemout` (did you mean `timeout`?)``.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// Where; `None` when it is about the whole file.
+    /// The place; `None` if the problem concerns the whole file.
     pub place: Option<Place>,
-    /// What was expected and what was found.
+    /// The message: expected and found values.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: Option<String>,
-    /// The line that it is in, where the text was at hand.
+    /// The line that contains the problem, if the text was available.
     pub seen: Option<Seen>,
-    /// The parameter of a task that it is about, by its name.
+    /// The name of the task parameter that the problem concerns.
     pub about: Option<String>,
-    /// True if the form is right, but the author of this file may not say it.
+    /// True if the form is right, but the author of this file is not allowed to use it.
     pub is_refusal: bool,
 }
 
 impl Problem {
-    /// A problem at a place.
+    /// Creates a problem at a place.
     pub fn at(place: Place, message: impl Into<String>) -> Self {
         Self { place: Some(place), ..Self::of_file(message) }
     }
 
-    /// A problem of a whole file.
+    /// Creates a problem of a whole file.
     pub fn of_file(message: impl Into<String>) -> Self {
         Self { place: None, message: message.into(), hint: None, seen: None, about: None, is_refusal: false }
     }
 
-    /// Returns the problem as one of a parameter of a task.
+    /// Returns the problem as one that concerns a task parameter.
     #[must_use]
     pub fn about(self, name: &str) -> Self {
         Self { about: Some(name.to_owned()), ..self }
     }
 
-    /// Marks it as right in form, but not allowed to the author of this file.
+    /// Marks the problem as a refusal: right in form, but not allowed for the author of this file.
     #[must_use]
     pub fn refusal(self) -> Self {
         Self { is_refusal: true, ..self }
     }
 
-    /// The same with the line that it is in: `text` is the whole file.
+    /// Adds the line that contains the problem; `text` is the whole file.
     #[must_use]
     pub fn seen_in(self, text: &str) -> Self {
         let seen = Problems::from(self.clone()).seen_in(text).first.pop();
         seen.unwrap_or(self)
     }
 
-    /// The same, with what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, with "did you mean" where one of the known words is near.
+    /// Adds the hint "did you mean" if `word` is similar to a known word.
     #[must_use]
     pub fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         self.hint = meant(word, known).or(self.hint);
@@ -94,18 +95,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Writes a text with its control characters escaped: texts quote values of the file, and a problem
-/// is one line.
+/// Writes a text with its control characters escaped. Messages quote values of the file, and a
+/// problem is one line.
 fn write_in_one_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     text.chars().try_for_each(|c| if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) })
 }
 
 impl std::error::Error for Problem {}
 
-/// The most problems of one file that are kept.
+/// The maximum number of problems of a file that are kept.
 const MOST: usize = 200;
 
-/// Everything that is wrong with one file: the first problems, and how many more there are.
+/// All problems of a file: the first ones, and the number of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     first: Vec<Problem>,
@@ -113,7 +114,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds one.
+    /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         if self.first.len() < MOST {
             self.first.push(problem);
@@ -122,22 +123,23 @@ impl Problems {
         }
     }
 
-    /// Adds those of another that are not there yet.
+    /// Adds the problems of `other` that are not present yet.
     pub fn merge(&mut self, other: &Self) {
         let known: HashSet<&Problem> = self.first.iter().collect();
         let new: Vec<Problem> = other.first.iter().filter(|problem| !known.contains(problem)).cloned().collect();
-        // The same ones again have no more than are known of.
+        // If `other` has no new problems, its uncounted ones may be the same as ours.
         self.more = if new.is_empty() { self.more.max(other.more) } else { self.more + other.more };
         new.into_iter().for_each(|problem| self.push(problem));
     }
 
-    /// With the line that each is in: `text` is the whole file.
+    /// Adds to each problem the line that contains it; `text` is the whole file.
     #[must_use]
     pub fn seen_in(self, text: &str) -> Self {
         self.seen_by(text, Seen::at)
     }
 
-    /// The same for a file that may hold secrets: of its lines only the keys are shown.
+    /// Adds the lines as [`Self::seen_in`] does, for a file that may contain secrets: of each line,
+    /// only the keys are shown.
     #[must_use]
     pub fn seen_in_private(self, text: &str) -> Self {
         self.seen_by(text, |line, column| Seen::at(&keys_alone(line), column))
@@ -155,22 +157,22 @@ impl Problems {
         self
     }
 
-    /// Whether nothing is wrong.
+    /// Returns true if there is no problem.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// Returns true if nothing is wrong in form.
+    /// Returns true if every problem is a refusal: nothing is wrong in form.
     pub fn are_refusals(&self) -> bool {
         self.more == 0 && self.first.iter().all(|problem| problem.is_refusal)
     }
 
-    /// How many things are wrong.
+    /// Returns the number of problems.
     pub fn len(&self) -> usize {
         self.first.len() + self.more
     }
 
-    /// All that are kept, by place, and last how many more there are.
+    /// Returns all kept problems, sorted by place. The last one gives the number of the others.
     pub fn sorted(&self) -> Vec<Problem> {
         let mut all = self.first.clone();
         all.sort_by_key(|problem| problem.place);
@@ -179,7 +181,7 @@ impl Problems {
         all
     }
 
-    /// One line a problem, each beginning with the file's name: `task.md:4:7: …`.
+    /// Formats one line for each problem, beginning with the name of the file: `task.md:4:7: …`.
     pub fn within(&self, file: &str) -> String {
         let line = |problem: &Problem| match problem.place {
             Some(_) => format!("{file}:{problem}"),
@@ -195,15 +197,15 @@ impl From<Problem> for Problems {
     }
 }
 
-/// The same as a question: ``did you mean `verify`?``
+/// Returns the nearest known word as a question: ``did you mean `verify`?``
 pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The known word that somebody who wrote `word` most likely meant, if one is near.
+/// Returns the known word that is most similar to `word`, if one is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 64 {
-        return None; // nobody misspells a name at this length, and the distance below is quadratic
+        return None; // no typing error has this length, and the distance below is quadratic
     }
     let word = snake(word);
     let far = (word.chars().count() / 3).max(1);
@@ -211,7 +213,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.filter(|(distance, _)| *distance <= far).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// `maxRetries` and `max-retries` as `max_retries`.
+/// Turns `maxRetries` and `max-retries` into `max_retries`.
 fn snake(word: &str) -> String {
     let (mut text, mut last) = (String::new(), ' ');
     for char in word.chars() {
@@ -224,7 +226,7 @@ fn snake(word: &str) -> String {
     text
 }
 
-/// A value short enough for a message, on one line.
+/// Shortens a value to one short line for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(60).is_some() {
@@ -233,7 +235,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     short
 }
 
-/// Names for a message: the first twenty, and how many more there are.
+/// Lists names for a message: the first twenty, and the number of the others.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST_NAMES: usize = 20;
     let names: Vec<&str> = names.into_iter().collect();

@@ -1,14 +1,19 @@
-//! What holds a schema to the reader of its format: documents are made of the schema, right and wrong ones, and both are asked. Whatever the
-//! reader takes the schema takes, a key that one does not know neither knows, and nothing stands in a schema without a word on what it is.
+//! A test that compares a schema with the reader of its format. It generates valid and invalid
+//! documents from the schema and checks them with both.
+//!
+//! The schema must accept every document that the reader accepts. Both must refuse unknown keys.
+//! Every key of a schema needs a description.
 
 use serde_json::{Map, Value, json};
 
-/// Documents that are made of a schema.
+/// The number of generated documents.
 const DOCUMENTS: usize = 400;
-/// The key that nobody knows: like none, so that a reader names those that it knows.
+/// A key unknown to every reader. It resembles no key, so a reader's message lists the keys that it
+/// knows.
 const NOBODYS: &str = "qqqqqqqqqqqqqqqqqqqq";
 
-/// Asks both. `read` takes a document as JSON, which is YAML, and gives what is wrong with it.
+/// Compares the schema with the reader. `read` reads a document as JSON, which is YAML, and returns
+/// its problems as a message.
 pub(crate) fn holds(schema: &Value, read: impl Fn(&str) -> Result<(), String>) {
     let validator = jsonschema::draft202012::new(schema).unwrap();
     every_key_has_a_word(schema, "$");
@@ -39,14 +44,15 @@ pub(crate) fn holds(schema: &Value, read: impl Fn(&str) -> Result<(), String>) {
     assert!(taken > DOCUMENTS / 10 && refused > DOCUMENTS / 20, "{taken} were taken and {refused} refused");
 }
 
-/// The keys of a map of the schema, sorted.
+/// Returns the keys of a map of the schema, sorted.
 pub(crate) fn keys(map: &Value) -> Vec<String> {
     let mut keys: Vec<String> = map["properties"].as_object().unwrap().keys().cloned().collect();
     keys.sort();
     keys
 }
 
-/// The keys that a reader says it knows where it is given one that it does not; `around` puts that one into a document.
+/// Returns the keys that a reader lists in its message about an unknown key. `around` is the
+/// document; `@` marks the place of that key.
 pub(crate) fn known(around: &str, read: impl Fn(&str) -> Result<(), String>) -> Vec<String> {
     let told = read(&around.replace('@', &format!("{NOBODYS}: 1"))).unwrap_err();
     let line = told.lines().find(|line| line.contains(NOBODYS)).unwrap_or_else(|| panic!("{around}: {told}"));
@@ -71,13 +77,13 @@ fn every_key_has_a_word(schema: &Value, at: &str) {
     }
 }
 
-/// A document on its way.
+/// A document under construction.
 struct Made<'a> {
     root: &'a Value,
     chance: &'a mut Chance,
-    /// Whether something in it is wrong already: one thing is enough.
+    /// True if the document contains an error already; one error is enough.
     is_wrong: bool,
-    /// Where its closed maps are.
+    /// JSON pointers of its closed maps.
     maps: Vec<String>,
 }
 
@@ -146,7 +152,7 @@ impl Made<'_> {
                 .any(|way| way["required"].as_array().is_some_and(|keys| keys.iter().any(|k| k == key)))
         };
         for (key, property) in properties {
-            let few = at.matches('/').count() > 3; // so that nests end
+            let few = at.matches('/').count() > 3; // so that nesting ends
             let wanted = is_needed(key) || !is_choice(key) && self.chance.below(if few { 12 } else { 4 }) == 0;
             if wanted && *property != json!(false) {
                 map.insert(key.clone(), self.value(property, &format!("{at}/{key}"), spoil));
@@ -179,7 +185,7 @@ impl Made<'_> {
     }
 }
 
-/// The same numbers each time.
+/// A pseudorandom generator with the same sequence in each test run.
 struct Chance(u64);
 
 impl Chance {

@@ -1,21 +1,23 @@
-//! Lines of a file as far as they are shown beneath what is wrong with them: cut, and of private files without what may be secret.
+//! Lines of a file, shown below a problem. Long lines are shortened; of private files, possible
+//! secrets are masked.
 
-/// The characters of a line that are kept on each side of a problem.
+/// The number of characters kept on each side of a problem.
 const AROUND: usize = 60;
-/// What stands for a character that is not shown.
+/// The replacement for a hidden character.
 const BLOT: char = '•';
 
-/// The line that a problem is in.
+/// A line that contains a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Seen {
-    /// The line, or the part of it around the problem; `…` stands for what is cut.
+    /// The line, or the part of it around the problem; `…` marks omitted text.
     pub text: String,
-    /// Where the problem is in it, in characters, from 0; the end of the text where it lies behind that.
+    /// The position of the problem in the text, in characters, from 0. At most the length of the
+    /// text.
     pub column: usize,
 }
 
 impl Seen {
-    /// A line with a problem at this column, from 1.
+    /// Extracts the part of a line around a problem at this column, from 1.
     pub(super) fn at(line: &str, column: usize) -> Self {
         let (line, at) = (line.trim_end(), column.saturating_sub(1));
         let length = line.chars().count();
@@ -31,7 +33,7 @@ impl Seen {
     }
 }
 
-/// A line of YAML with its keys, and with everything else that is a word blotted out.
+/// Returns a line of YAML with its keys visible and all other words masked.
 pub(super) fn keys_alone(line: &str) -> String {
     let chars: Vec<char> = line.chars().collect();
     let (mut shown, mut at, mut may_be_key) = (String::new(), 0, true);
@@ -70,7 +72,7 @@ pub(super) fn keys_alone(line: &str) -> String {
     shown
 }
 
-/// Where a plain word ends: before a blank, a bracket, a comma, or the colon of a key.
+/// Returns the end of a plain word: before a blank, a bracket, a comma, or the colon of a key.
 fn word_end(chars: &[char], at: usize) -> usize {
     let ends = |end: &usize| match chars[*end] {
         ' ' | '\t' | '{' | '}' | '[' | ']' | ',' => true,
@@ -80,13 +82,13 @@ fn word_end(chars: &[char], at: usize) -> usize {
     (at + 1..chars.len()).find(ends).unwrap_or(chars.len())
 }
 
-/// Whether this colon is followed by what a key's is followed by.
+/// Returns true if a blank or the end of the line follows this colon, as after a key.
 fn ends_key(chars: &[char], colon: usize) -> bool {
     chars.get(colon + 1).is_none_or(|next| matches!(next, ' ' | '\t'))
 }
 
-/// What keys of fledge are made of, and names in its configuration; a secret that stands where a key belongs is longer, or has other
-/// characters.
+/// Returns true if the word has the form of a fledge key or a configuration name. A secret in the
+/// place of a key is longer, or has other characters.
 fn is_plain(word: &[char]) -> bool {
     word.len() <= 32 && word.iter().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'))
 }

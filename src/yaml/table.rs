@@ -1,4 +1,4 @@
-//! Strict reading of a map: every key is asked for by name, and what was not asked for is an error.
+//! Strict reading of a map: the reader asks for each key by name, and every other key is an error.
 
 use super::problem::{Place, Problem, Problems, excerpt};
 use super::{Key, Node, Value};
@@ -6,17 +6,17 @@ use crate::duration::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A map being read. Typed takers give `None` where the key is absent, and also where its value is wrong, which is then
-/// among the problems. [`finish`](Self::finish) must come last.
+/// A map while it is read. Its typed methods return `None` if the key is missing, and also if its
+/// value is wrong; then they add a problem. Call [`finish`](Self::finish) last.
 #[must_use = "`finish` finds the unknown keys"]
 #[derive(Debug)]
 pub struct Table<'a> {
-    /// Where the map stands.
+    /// The place of the map.
     pub place: Place,
     what: String,
     entries: &'a [(Key, Node)],
     known: Vec<String>,
-    /// Keys that are there and will be known one day.
+    /// Keys of the map that a later version will support.
     later: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Table<'a> {
         None
     }
 
-    /// The value of a key, whatever it is.
+    /// Returns the value of a key, of any type.
     pub fn take(&mut self, key: &str) -> Option<&'a Node> {
         self.know(key);
         self.entries.iter().find(|(k, _)| k.text == key).map(|(_, node)| node)
@@ -43,24 +43,24 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether a key is there, and where; says nothing about whether it is known.
+    /// Returns the place of a key, if the key is present. Does not mark the key as known.
     pub fn place_of(&self, key: &str) -> Option<Place> {
         self.entries.iter().find(|(k, _)| k.text == key).map(|(k, _)| k.place)
     }
 
-    /// A text that is not empty.
+    /// Reads a text that is not empty.
     pub fn text(&mut self, key: &str, problems: &mut Problems) -> Option<&'a str> {
         let node = self.take(key)?;
         text(node, &quoted(key), problems)
     }
 
-    /// A text that may be empty.
+    /// Reads a text that may be empty.
     pub fn any_text(&mut self, key: &str, problems: &mut Problems) -> Option<&'a str> {
         let node = self.take(key)?;
         node.as_text().or_else(|| expected(node, &quoted(key), &Wanted::Text, problems))
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn flag(&mut self, key: &str, problems: &mut Problems) -> Option<bool> {
         match self.take(key)? {
             Node { value: Value::Bool(flag), .. } => Some(*flag),
@@ -68,7 +68,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub fn int(&mut self, key: &str, range: RangeInclusive<i64>, problems: &mut Problems) -> Option<i64> {
         let node = self.take(key)?;
         if let Value::Int(int) = node.value
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
         expected(node, &quoted(key), &Wanted::Number(range), problems)
     }
 
-    /// A duration like `90s` or `1h30m`.
+    /// Reads a duration such as `90s` or `1h30m`.
     pub fn duration(&mut self, key: &str, problems: &mut Problems) -> Option<Duration> {
         let node = self.take(key)?;
         if let Value::Int(number @ 1..) = node.value {
@@ -99,7 +99,7 @@ impl<'a> Table<'a> {
             .ok()
     }
 
-    /// One of some words, each with what it means.
+    /// Reads one of some words, and returns its meaning.
     pub fn one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)], problems: &mut Problems) -> Option<T> {
         let node = self.take(key)?;
         if let Some((_, meaning)) = node.as_text().and_then(|text| words.iter().find(|(word, _)| *word == text)) {
@@ -112,12 +112,12 @@ impl<'a> Table<'a> {
         None
     }
 
-    /// A list of texts, none of them empty.
+    /// Reads a list of texts. None of them may be empty.
     pub fn texts(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
         self.texts_where(key, |_| Ok(()), problems)
     }
 
-    /// The same, with a check that says what is wrong with a text, and what to do about it.
+    /// Reads a list of texts. `check` returns the error and the hint for a wrong text.
     pub fn texts_where(
         &mut self,
         key: &str,
@@ -138,10 +138,10 @@ impl<'a> Table<'a> {
             Some(text.to_owned())
         };
         let texts: Vec<Option<String>> = items.iter().map(|item| read(item, problems)).collect();
-        texts.into_iter().collect() // only now: of several that are wrong each is told
+        texts.into_iter().collect() // collected last, so that each wrong text is reported
     }
 
-    /// A text, or a list of them that is not empty.
+    /// Reads a text, or a list of texts that is not empty.
     pub fn text_or_texts(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
         match self.take(key)? {
             node @ Node { value: Value::Text(_), .. } => {
@@ -152,7 +152,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A map from names to texts; these may be empty.
+    /// Reads a map from names to texts, which may be empty.
     pub fn map_of_text(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<(String, String)>> {
         let node = self.take(key)?;
         let Value::Map(entries) = &node.value else {
@@ -163,10 +163,10 @@ impl<'a> Table<'a> {
             None => expected(value, &quoted(&name.text), &Wanted::Text, problems),
         };
         let entries: Vec<Option<(String, String)>> = entries.iter().map(entry).collect();
-        entries.into_iter().collect() // only now: of several that are wrong each is told
+        entries.into_iter().collect() // collected last, so that each wrong text is reported
     }
 
-    /// Keys that will mean something one day: known, and refused rather than ignored.
+    /// Refuses keys that a later version will support, instead of ignoring them.
     pub fn later(&mut self, keys: &[&str], problems: &mut Problems) {
         self.refuse(keys, ("is not supported yet", "remove it"), problems);
     }
@@ -181,12 +181,13 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Every key that was not asked for is unknown.
+    /// Reports every key that was not read as unknown.
     pub fn finish(self, problems: &mut Problems) {
         self.finish_with(&[], problems);
     }
 
-    /// The same, where these keys of others are known to mean one of ours: each with ours.
+    /// Finishes with hints for keys of other tools: each pair holds a foreign key and ours with the
+    /// same meaning.
     pub fn finish_with(self, others: &[(&str, &str)], problems: &mut Problems) {
         let is_known = |key: &Key| self.known.contains(&key.text) || self.later.contains(&key.text);
         for (key, _) in self.entries.iter().filter(|(key, _)| !is_known(key)) {
@@ -214,7 +215,7 @@ fn quoted(key: &str) -> String {
     format!("`{}`", excerpt(key))
 }
 
-/// What a key takes.
+/// The type of value that a key takes.
 enum Wanted {
     Text,
     Texts,
@@ -242,7 +243,7 @@ fn expected<T>(node: &Node, subject: &str, wanted: &Wanted, problems: &mut Probl
 }
 
 impl Wanted {
-    /// What is to be done where this stands instead.
+    /// Returns the hint for this wrong value.
     fn instead_of(&self, value: &Value) -> String {
         let plain = match value {
             Value::Null => return "give it a value or remove the key".into(),

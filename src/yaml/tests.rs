@@ -1,4 +1,4 @@
-//! What [`parse`], [`document`] and [`Table`] say about good and bad texts.
+//! Tests of [`parse`], [`document`] and [`Table`] with valid and invalid texts.
 
 use super::*;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
 
-/// Where each key and value of a document stands, in order: `key@1:1 value@1:6`.
+/// Lists the place of each key and value of a document, in order: `key@1:1 value@1:6`.
 fn places(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Map(entries) => entries

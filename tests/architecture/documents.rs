@@ -3,7 +3,7 @@
 
 use super::source::{Source, modules, read, root, sources};
 use fledge::verdict::{Reason, StopCause};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 // That what specs say is there is checked by `fledge specs check`; this is what only these sources know.
@@ -67,7 +67,7 @@ fn the_table_of_installed_dependencies_is_the_printed_one() {
 
 #[test]
 fn the_documentation_names_every_tool_with_its_tier_and_no_other() {
-    let text = read("docs/tasks-and-lanes.md");
+    let text = read("docs/reference/tools.md");
     let rows = text.lines().skip_while(|line| !line.starts_with("| tool | tier |")).skip(2);
     let cell = |line: &str, at| line.split('|').nth(at).unwrap_or_default().trim_matches([' ', '`']).to_owned();
     let told: BTreeSet<_> =
@@ -80,8 +80,8 @@ fn the_documentation_names_every_tool_with_its_tier_and_no_other() {
 #[test]
 fn what_the_documentation_shows_is_read_as_it_says() {
     let given = [("issue".to_owned(), "12".to_owned())].into();
-    for file in ["README.md", "docs/tasks-and-lanes.md", "docs/gate.md"] {
-        let text = read(file);
+    for file in pages() {
+        let (file, text) = (file.as_str(), read(&file));
         for block in text.split("\n```").skip(1).step_by(2) {
             let (language, block) = block.split_once('\n').unwrap_or_default();
             let read = match language {
@@ -107,5 +107,63 @@ fn what_the_documentation_shows_is_read_as_it_says() {
     for project in ["", "examples/fix-bug"].map(|folder| root().join(folder)) {
         let listed = fledge::gate::list(&project, "").unwrap();
         assert!(listed.fault.files.is_empty(), "{}: {}", project.display(), listed.fault);
+    }
+}
+
+/// The README and the pages of the book, by their paths from the root.
+fn pages() -> Vec<String> {
+    let found = walkdir::WalkDir::new(root().join("docs")).sort_by_file_name().into_iter().map(Result::unwrap);
+    let found = found.map(|entry| entry.path().strip_prefix(root()).unwrap().display().to_string());
+    ["README.md".to_owned()].into_iter().chain(found.filter(|path| path.ends_with(".md"))).collect()
+}
+
+/// The anchors that mdBook and GitHub give to the headings of a page.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.split("```").step_by(2).flat_map(str::lines).filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        heading.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    };
+    let mut seen = BTreeMap::<String, usize>::new();
+    let numbered = |name: String| {
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { name } else { format!("{name}-{}", *count - 1) }
+    };
+    headings.map(anchor).map(numbered).collect()
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_to_a_page_and_a_heading() {
+    let link = regex::Regex::new(r"\]\(([^)\s]+)\)").unwrap();
+    let (mut wrong, mut links) = (Vec::new(), 0);
+    for page in pages() {
+        let text = read(&page);
+        let prose = text.split("```").step_by(2).collect::<String>();
+        for to in link.captures_iter(&prose).map(|found| found[1].to_owned()) {
+            if to.contains("://") || to.starts_with("mailto:") {
+                continue;
+            }
+            links += 1;
+            let (file, anchor) = to.split_once('#').unwrap_or((&to, ""));
+            let path = root().join(&page);
+            let path = if file.is_empty() { path } else { path.with_file_name("").join(file) };
+            let is_there = path.exists()
+                && (anchor.is_empty() || anchors(&fs::read_to_string(&path).unwrap_or_default()).contains(anchor));
+            if !is_there {
+                wrong.push(format!("{page}: {to}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && links > 100, "{links} links, of which lead nowhere: {wrong:#?}");
+}
+
+#[test]
+fn the_summary_of_the_book_lists_every_page_and_no_page_is_long() {
+    let summary = read("docs/SUMMARY.md");
+    for page in pages().iter().filter_map(|page| page.strip_prefix("docs/")).filter(|page| *page != "SUMMARY.md") {
+        assert!(summary.contains(&format!("]({page})")), "docs/SUMMARY.md does not list {page}");
+        let lines = read(&format!("docs/{page}")).lines().count();
+        assert!(lines <= 200, "docs/{page} has {lines} lines, and 200 are the most");
     }
 }

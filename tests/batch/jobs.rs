@@ -230,7 +230,7 @@ fn a_killed_batch_goes_on_and_repeats_nothing_that_is_finished() {
     // Without that it is another batch.
     let anew = over.again(&["run", "tasks/a.md", "--resume"]).anthropic(&model).run();
     anew.must_exit(2);
-    assert!(anew.stderr.contains("there is no batch of these tasks to go on with"), "{}", anew.story());
+    assert!(anew.stderr.contains("no unfinished batch of these tasks to resume"), "{}", anew.story());
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_the_money_is_no_longer_enough_for_is_not_begun_and_says_so() {
     ended.must_exit(4);
     let summary = must_stand(&ended, &[("a", "verified"), ("b", "not_started")]);
     assert_eq!((&summary["usd_micros"], &summary["max_usd_micros"]), (&json!(3_000_000), &json!(3_000_000)));
-    assert_eq!(summary["jobs"][1]["says"], "the batch's money is spent");
+    assert_eq!(summary["jobs"][1]["says"], "the batch has reached its money limit");
     assert_eq!(ended.rows().len(), 1);
 }
 
@@ -340,8 +340,8 @@ fn a_warning_that_several_jobs_have_is_told_once_with_their_number() {
     let run = with(with(run, "b", "", &writes("done")), "c", "", &writes("done")).committed();
     let ended = run.run();
     ended.must_exit(0);
-    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("the lanes are those of")).collect();
-    assert_eq!(told, ["[a] the lanes are those of `main`", "[3 jobs] the lanes are those of `main`"]);
+    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("the lanes come from")).collect();
+    assert_eq!(told, ["[a] the lanes come from `main`", "[3 jobs] the lanes come from `main`"]);
 }
 
 #[test]

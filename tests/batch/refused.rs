@@ -44,7 +44,7 @@ fn every_folder_and_base_that_is_not_there_is_said_before_anything_runs() {
     assert!(ended.runs().is_empty());
     let eval = ended.again(&["eval", "tasks", "--base", "nope"]).run();
     eval.must_exit(2);
-    assert!(eval.stderr.contains("is in no git repository"), "{}", eval.story());
+    assert!(eval.stderr.contains("is not in a git repository"), "{}", eval.story());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn whatever_a_task_would_be_refused_for_by_its_run_is_said_before_anything_runs_
     assert!(based.stderr.contains("there is no commit `nope` in the repository"), "{}", based.story());
     let none = based.again(&["run", "tasks/a.md", "-j1", "-C", "../left", "--resume", "--dry-run"]).run();
     none.must_exit(2);
-    assert!(none.stderr.contains("there is no batch of these tasks to go on with"), "{}", none.story());
+    assert!(none.stderr.contains("no unfinished batch of these tasks to resume"), "{}", none.story());
 }
 
 #[test]
@@ -188,10 +188,10 @@ fn a_dry_run_says_that_submodules_are_empty() {
     let ended = run.committed().run();
     ended.must_exit(0);
     let plan: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert!(plan["warnings"][0].as_str().unwrap().contains("the worktree has nothing of the submodules `vendor`"));
+    assert!(plan["warnings"][0].as_str().unwrap().contains("the worktree does not contain the submodules `vendor`"));
     let one = ended.again(&["run", "tasks/a.md", "--isolation=worktree", "--dry-run"]).run();
     one.must_exit(0);
-    assert!(one.stdout.contains("nothing of the submodules `vendor`"), "{}", one.story());
+    assert!(one.stdout.contains("does not contain the submodules `vendor`"), "{}", one.story());
 }
 
 #[test]

@@ -7,7 +7,7 @@ const VERBS: [(&[&str], &str); 26] = [
     (&["lanes"], "only here"),
     (&["lanes", "list"], "only here"),
     (&["lanes", "show", "verify"], "verify"),
-    (&["lanes", "validate"], "right: 1 lane"),
+    (&["lanes", "validate"], "valid: 1 lane"),
     (&["lanes", "run", "verify", "--dry-run"], "verify"),
     (&["lanes", "run", "verify"], "verify passed"),
     (&["lanes", "init"], "there already"),

@@ -63,7 +63,7 @@ fn what_is_in_the_way_of_a_run_is_a_problem_with_the_line_that_mends_it() {
     ended.must_exit(1);
     let checks = checks(&ended);
     for (what, says) in [
-        ("state", "is inside of the project"),
+        ("state", "is inside the project"),
         ("config", "unknown key `protct`"),
         ("lanes", "unknown key `stesp`"),
         ("lane", "there is no program `no-such-program` in PATH"),
@@ -72,7 +72,7 @@ fn what_is_in_the_way_of_a_run_is_a_problem_with_the_line_that_mends_it() {
         assert!(health == "fail" && said.contains(says) && !mend.is_empty(), "{what}: {said} ({mend})");
     }
     let git = about(&checks_of_missing_git(), "git");
-    assert_eq!((git.0.as_str(), git.2.as_str()), ("fail", "install git 2.30 or newer, and have it in PATH"));
+    assert_eq!((git.0.as_str(), git.2.as_str()), ("fail", "install git 2.30 or newer and add it to PATH"));
 }
 
 fn checks_of_missing_git() -> Vec<Value> {
@@ -110,14 +110,14 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
     let good = about(&look(own.path().to_str().unwrap()), "tmp");
     assert_eq!((good.0.as_str(), good.2.as_str()), ("ok", ""));
     let missing = about(&look("/nowhere/at/all"), "tmp");
-    assert!(missing.0 == "fail" && missing.1.contains("there is no such folder"), "{missing:?}");
-    assert!(missing.2.starts_with("set TMPDIR to a folder"), "{missing:?}");
+    assert!(missing.0 == "fail" && missing.1.contains("which does not exist"), "{missing:?}");
+    assert!(missing.2.starts_with("set TMPDIR to an existing"), "{missing:?}");
     let place = Fledge::new().lane("verify", &needs("x")).file("sub/x", "").committed();
     let (inside, place) = (place.workspace().join("sub"), place.git(&["config", "commit.gpgSign", "true"]));
     let found = checks(&place.env("TMPDIR", inside.to_str().unwrap()).args(&["doctor", "--json"]).run());
     let tmp = about(&found, "tmp");
-    assert!(tmp.0 == "warn" && tmp.1.contains("is inside of the project"), "{tmp:?}");
-    let unsigned = found.iter().find(|check| check["says"].as_str().unwrap().contains("is not signed"));
+    assert!(tmp.0 == "warn" && tmp.1.contains("is inside the project"), "{tmp:?}");
+    let unsigned = found.iter().find(|check| check["says"].as_str().unwrap().contains("are not signed"));
     assert_eq!(unsigned.unwrap()["status"], "warn");
 }
 
@@ -147,7 +147,7 @@ fn what_a_commit_would_meet_in_the_repository_is_said() {
     let needing = "`commit: on-success`, `isolation: worktree` and `fledge apply` need one";
     let none = part(&of_git(place()), "git.repository");
     let first = "`git init && git add -A && git commit -m first`";
-    assert_eq!(none, warned(&format!("the project is in no repository; {needing}"), first));
+    assert_eq!(none, warned(&format!("the project is not in a repository; {needing}"), first));
     let broken = part(&of_git(place().file(".git", "gitdir: /nowhere\n")), "git.repository");
     assert!(broken.1.starts_with("git cannot use ") && broken.1.contains("/nowhere"), "{broken:?}");
     let empty = part(&of_git(place().git(&["init", "-q"])), "git.repository");
@@ -157,15 +157,15 @@ fn what_a_commit_would_meet_in_the_repository_is_said() {
     assert_eq!(of_git(known(place().committed())), Vec::<Value>::new());
     let dirty = of_git(place().committed().file("a", "1").file("b", "2"));
     let identity = "`git config --global user.name NAME && git config --global user.email MAIL`";
-    let nobody = "git does not know who you are: what is committed here has fledge <fledge@localhost> as its author";
+    let nobody = "git has no user name or email: commits get fledge <fledge@localhost> as their author";
     assert_eq!(part(&dirty, "git.identity"), warned(nobody, identity));
     let changes = part(&dirty, "git.changes");
-    assert_eq!(changes.1, "2 files are not committed (`a`, `b`): a run with `commit: on-success` is refused");
+    assert_eq!(changes.1, "2 files are not committed (`a`, `b`): fledge refuses runs with `commit: on-success`");
     assert!(changes.2.contains("--allow-dirty"), "{changes:?}");
     let merging = place().committed();
     let head = git(&merging.workspace(), &["rev-parse", "HEAD"]);
     let unfinished = part(&of_git(known(merging.file(".git/MERGE_HEAD", head))), "git.unfinished");
-    assert_eq!(unfinished.2, "end it, or take it back by `git merge --abort`");
+    assert_eq!(unfinished.2, "finish the merge, or run `git merge --abort`");
     let shallow = place().committed().file("second", "").git(&["add", "-A"]).git(&["commit", "-qm", "second"]);
     let head = git(&shallow.workspace(), &["rev-parse", "HEAD"]);
     let shallow = of_git(known(shallow.file(".git/shallow", format!("{head}\n"))));
@@ -181,7 +181,7 @@ fn a_git_that_is_too_old_is_told_from_none() {
     let old = about(&checks(&place.env("PATH", &path).args(&["doctor", "--json"]).run()), "git");
     assert_eq!(old.1, "`git version 2.20.1` is too old: git 2.30 or newer is needed");
     let none = about(&checks_of_missing_git(), "git");
-    assert!(none.1.starts_with("git cannot be run: "), "{none:?}");
+    assert!(none.1.starts_with("cannot run git: "), "{none:?}");
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_place_for_state_that_cannot_be_made_is_said_as_it_is() {
         about(&checks(&if state.is_empty() { place.env("HOME", "") } else { place }.run()), "state")
     };
     let below_a_file = look("a-file/state");
-    assert!(below_a_file.1.contains("/a-file is no folder, so ") && below_a_file.0 == "fail", "{below_a_file:?}");
+    assert!(below_a_file.1.contains("/a-file is not a folder, so ") && below_a_file.0 == "fail", "{below_a_file:?}");
     let unwritable = look("/proc/nope");
-    let (start, end) = ("/proc cannot be written to: ", ", so /proc/nope cannot be made");
+    let (start, end) = ("/proc is not writable: ", ", so fledge cannot create /proc/nope");
     assert!(unwritable.1.starts_with(start) && unwritable.1.ends_with(end), "{unwritable:?}");
     let homeless = look("");
     assert!(homeless.0 == "fail" && homeless.1.contains("nor HOME is set"), "{homeless:?}");
@@ -212,12 +212,12 @@ fn names_that_are_slips_have_the_near_one() {
     let found = checks(&place.args(&["doctor", "--json"]).run());
     let slip = part(&found, "config.FLEDGE_STAT_DIR");
     let mend = "did you mean `FLEDGE_STATE_DIR`? `unset FLEDGE_STAT_DIR` if not";
-    assert_eq!(slip, warned("FLEDGE_STAT_DIR is set, and nothing reads it", mend));
+    assert_eq!(slip, warned("FLEDGE_STAT_DIR is set, but fledge does not read it", mend));
     assert!(part(&found, "config.FLEDGE_MODLE").2.starts_with("did you mean `FLEDGE_MODEL`?"));
     let others = found.iter().filter(|check| check["id"].as_str().unwrap().starts_with("config.")).count();
     assert_eq!(others, 2, "{found:#?}");
     let model = about(&found, "model");
-    assert_eq!(model.1, "no model is configured; ANTHROPIC_API_KEY is set, and empty");
+    assert_eq!(model.1, "no model is configured; ANTHROPIC_API_KEY is set but empty");
     let near = Fledge::new().lane("verify", &needs("x")).env("FLEDGE_MODEL", "anthropic/claude-sonet-4-5");
     let near = checks(&near.env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]).run());
     let model = about(&near, "model");
@@ -243,8 +243,8 @@ fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
     let ended = running.end();
     let run = ended.row().head.id.to_string();
     let found = checks(&ended.again(&["doctor", "--json"]).anthropic(&model).run());
-    let mend = format!("`fledge runs resume {run}` goes on; `fledge runs list` shows all");
-    assert_eq!(part(&found, "runs"), warned("1 run did not end, and can be gone on with", &mend));
+    let mend = format!("`fledge runs resume {run}` continues; `fledge runs list` shows all");
+    assert_eq!(part(&found, "runs"), warned("1 run was interrupted and can be resumed", &mend));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn where_nothing_can_be_written_it_is_said_of_what_and_git_is_not_blamed() {
     let checks = checks(&ended);
     for what in ["tmp", "state"] {
         let (health, said, mend) = about(&checks, what);
-        assert!(health == "fail" && said.contains("cannot be written to: File too large"), "{what}: {said} ({mend})");
+        assert!(health == "fail" && said.contains("is not writable: File too large"), "{what}: {said} ({mend})");
     }
     let git = about(&checks, "git");
     assert!(!git.2.contains("install git"), "{git:?}");

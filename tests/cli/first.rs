@@ -14,7 +14,7 @@ fn begun() -> Ended {
     init.must_exit(0);
     assert!(init.stderr.contains(&format!("  {COMMIT}  ")), "{}", init.story());
     let doctor = init.again(&["doctor"]).env("ANTHROPIC_API_KEY", "k").run();
-    let next = "Ready. Next: say in tasks/first.md what is to be done, then `fledge run tasks/first.md`\n";
+    let next = "Ready. Next: describe the task in tasks/first.md, then `fledge run tasks/first.md`\n";
     assert!(doctor.code == Some(0) && doctor.stdout.ends_with(next), "{}", doctor.story());
     assert!(doctor.stdout.contains(&format!("→ `{COMMIT}`")), "{}", doctor.story());
     doctor.again(&[]).file("tasks/first.md", "Make the file `done`.\n").run()
@@ -70,7 +70,7 @@ fn doctor_says_that_a_project_cannot_be_written() {
     let wrong: Vec<&Value> = data["checks"].as_array().unwrap().iter().filter(|it| it["status"] == "fail").collect();
     let [project] = wrong.as_slice() else { panic!("{text}") };
     assert!(project["id"] == "project" && project["fix"].as_str().unwrap().starts_with("`chmod u+rwx "), "{text}");
-    assert!(ended.stdout.ends_with("Not ready: 1 problem is in the way of a run (✗)\n"), "{}", ended.story());
+    assert!(ended.stdout.ends_with("Not ready: 1 problem is preventing a run (✗)\n"), "{}", ended.story());
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_task_that_says_what_it_said_when_it_was_written_is_no_task_yet() {
     ended.must_exit(2);
     assert!(ended.stderr.contains("tasks/first.md:6:1: this line is still") && ended.runs().is_empty());
     let text = ended.file("tasks/first.md").unwrap();
-    let said = text.replace("Say in one line what is to be done", "Mend the clock");
+    let said = text.replace("State the task in one line", "Mend the clock");
     ended = ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run();
     ended.must_exit(2);
     assert!(ended.stderr.contains("tasks/first.md:8:1") && !ended.stderr.contains("first.md:6"), "{}", ended.story());
@@ -203,11 +203,11 @@ fn shells_and_the_manual_know_every_verb() {
 #[test]
 fn the_only_task_of_the_project_is_named_where_none_was_found_and_a_slip_in_a_variable_is_told() {
     let place = Fledge::new().file("tasks/first.md", "Do it.").run();
-    assert_eq!(place.stderr, "error: there is no task file task.md\n  hint: is it `tasks/first.md`?\n");
+    assert_eq!(place.stderr, "error: there is no task file task.md\n  hint: did you mean `tasks/first.md`?\n");
     let several = place.again(&["run", "task.md"]).file("tasks/second.md", "Do it.").run();
     assert_eq!(several.stderr, "error: there is no task file task.md\n");
     let shown = several.again(&["config", "show"]).env("FLEDGE_MODLE", "x").run();
-    let slip = "! FLEDGE_MODLE is set, and nothing reads it (did you mean `FLEDGE_MODEL`?)\n";
+    let slip = "! FLEDGE_MODLE is set, but fledge does not read it (did you mean `FLEDGE_MODEL`?)\n";
     assert_eq!((shown.stderr.as_str(), shown.code), (slip, Some(0)));
 }
 

@@ -159,7 +159,7 @@ fn what_is_there_is_never_written_over() {
     for path in ["lanes/verify.yaml", "lanes/verify.yml", "fledge.toml"] {
         let init = Fledge::new().file("Makefile", MAKE).file(path, "mine").args(INIT).run();
         init.must_exit(2);
-        assert!(init.stderr.contains(&format!("{path} is there already; nothing was written")), "{}", init.stderr);
+        assert!(init.stderr.contains(&format!("cannot write the lane: {path} already exists")), "{}", init.stderr);
         assert_eq!(init.file(path).as_deref(), Some("mine"));
     }
     let fledge = Fledge::new().file("Makefile", MAKE).file("lanes/notes.md", "");
@@ -169,7 +169,7 @@ fn what_is_there_is_never_written_over() {
     assert_eq!(init.file("lanes/elsewhere.yaml"), None);
     let init = Fledge::new().file("Makefile", MAKE).file("lanes", "no folder").args(INIT).run();
     init.must_exit(2);
-    assert!(init.stderr.contains("lanes is there and no folder"), "{}", init.stderr);
+    assert!(init.stderr.contains("cannot write the lane: lanes exists and is not a folder"), "{}", init.stderr);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn another_lane_does_not_keep_it_from_being_written() {
 fn where_nothing_is_found_nothing_is_written() {
     let init = Fledge::new().file("package.json", "{}").args(INIT).run();
     init.must_exit(2);
-    assert!(init.stderr.starts_with("error: nothing was found that could check this project"), "{}", init.stderr);
+    assert!(init.stderr.starts_with("error: found nothing that can check this project"), "{}", init.stderr);
     assert!(!init.path("lanes").exists());
 }
 
@@ -208,7 +208,7 @@ fn detected_lanes_are_listed_as_such() {
 fn a_detected_lane_runs_by_hand_and_says_what_it_is() {
     let run = Fledge::new().file("test.sh", "exit 3").args(VERIFY).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("note: there are no lanes: this one was detected"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: no lanes are defined, so fledge detected this one"), "{}", run.stderr);
     let unknown = Fledge::new().file("test.sh", "").args(&["lanes", "run", "lint"]).run();
     unknown.must_exit(2);
     assert!(unknown.stderr.contains("it has verify (detected)"), "{}", unknown.stderr);
@@ -231,7 +231,7 @@ fn a_detected_lane_is_a_gate() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = Fledge::new().file("test.sh", "test -f done").task("Make the file `done`.").anthropic(&model).run();
     let report = run.must_be(0, "verified");
-    assert_eq!(report["warnings"][0], "there are no lanes: this one was detected; keep it with `fledge init`");
+    assert_eq!(report["warnings"][0], "no lanes are defined, so fledge detected this one; keep it with `fledge init`");
 }
 
 #[test]

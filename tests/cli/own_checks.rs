@@ -125,7 +125,7 @@ fn a_build_that_fails_only_in_a_clean_room_is_left_out_and_so_is_one_that_lacks_
             .contains("left out: `make lint`, because it cannot run here: there is no program `no-such-linter`"),
         "{page}"
     );
-    if init.stderr.contains("there was no clean room") {
+    if init.stderr.contains("cannot create a clean room") {
         return;
     }
     let said = "left out: `make build`, because it passes by hand and fails in a clean room";
@@ -157,9 +157,9 @@ fn a_lint_that_fails_for_the_written_files_alone_stays_required_and_names_them()
     let page = page(&init);
     assert!(page.contains("run: make lint") && !page.contains("allow_failure"), "{page}");
     let said =
-        "`lint` fails now, and passed before `fledge init` wrote its files: add lanes/verify.yaml to .prettierignore";
+        "`lint` fails now but passed before `fledge init` wrote its files: add lanes/verify.yaml to .prettierignore";
     assert!(init.stderr.contains(said), "{}", init.story());
-    let left = "the checks have left files in the checkout: report.json; remove them, or have git ignore them";
+    let left = "the checks left files in the checkout: report.json; remove them, or add them to .gitignore";
     assert!(init.stderr.contains(left), "{}", init.story());
 }
 
@@ -236,15 +236,15 @@ fn an_ignored_file_that_a_check_reads_is_included_but_for_secrets_and_what_is_bu
     };
     let tried = init(".env.test", "true");
     let (page, printed) = (page(&tried), unfolded(&tried.stderr));
-    if tried.stderr.contains("there was no clean room") {
+    if tried.stderr.contains("cannot create a clean room") {
         return;
     }
     let why = "# git ignores these files, and `test` passes only with them\ninclude_ignored:\n  - \".env.test\"\n";
     assert!(page.contains(why), "{page}");
-    assert!(printed.contains("so the lane says `include_ignored: [.env.test]`"), "{}", tried.story());
+    assert!(printed.contains("so the lane has `include_ignored: [.env.test]`"), "{}", tried.story());
     tried.again(&["lanes", "run", "verify", "--clean"]).run().must_exit(0);
     for (file, why) in
-        [(".env", "it may hold secrets, so it is not included"), ("made.c", "have a step before it build it")]
+        [(".env", "it may hold secrets, so fledge did not include it"), ("made.c", "build it in an earlier step")]
     {
         let tried = init(file, "true");
         let page = self::page(&tried);
@@ -254,7 +254,7 @@ fn an_ignored_file_that_a_check_reads_is_included_but_for_secrets_and_what_is_bu
     let useless = init(".env.test", "test -e silent");
     let page = self::page(&useless);
     assert!(!page.contains("include_ignored"), "{page}");
-    assert!(unfolded(&page).contains("`test` passes by hand and fails in a clean room ("), "{page}");
+    assert!(unfolded(&page).contains("`test` passes by hand but fails in a clean room ("), "{page}");
 }
 
 #[test]
@@ -264,21 +264,21 @@ fn an_ignored_file_that_helps_one_of_two_checks_is_included_with_the_name_of_tha
     let place = Fledge::new().file("Makefile", make).file(".gitignore", ".env.test\nsilent\n");
     let place = place.file(".env.test", "A=1\n").file("silent", "").file(CI, workflow(&["make lint", "make test"]));
     let tried = place.committed().args(&["init"]).run();
-    if tried.stderr.contains("there was no clean room") {
+    if tried.stderr.contains("cannot create a clean room") {
         return;
     }
     let page = page(&tried);
     let why = "# git ignores these files, and `lint` passes only with them\ninclude_ignored:\n  - \".env.test\"\n";
     assert!(page.contains(why), "{page}");
-    assert!(unfolded(&page).contains("`test` passes by hand and fails in a clean room ("), "{page}");
-    assert!(unfolded(&tried.stderr).contains("so the lane says `include_ignored: [.env.test]`"), "{}", tried.story());
+    assert!(unfolded(&page).contains("`test` passes by hand but fails in a clean room ("), "{page}");
+    assert!(unfolded(&tried.stderr).contains("so the lane has `include_ignored: [.env.test]`"), "{}", tried.story());
 }
 
 #[test]
 fn a_test_that_fails_on_the_project_stays_with_its_reason_in_the_file() {
     let make = ".PHONY: test\ntest:\n\t@echo error: expected 3, got 4; echo bye; exit 1\n";
     let init = Fledge::new().file("Makefile", make).args(&["init"]).run();
-    let said = "`test` fails on the project as it is (error: expected 3, got 4): no run is verified before it passes";
+    let said = "`test` fails on the current project (error: expected 3, got 4): no run is verified until `test` passes";
     let page = page(&init);
     let kept = "`test` failed when this was written (error: expected 3, got 4)";
     assert!(page.contains("run: make test") && unfolded(&page).contains(kept), "{page}");

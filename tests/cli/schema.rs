@@ -75,8 +75,10 @@ fn every_lane_and_every_task_of_the_repository_fits_its_schema() {
     }
     let mut tasks = Vec::new();
     files(&root().join("examples"), "task.md", &mut tasks);
-    let shown = ["README.md", "docs/tasks-and-lanes.md", "docs/gate.md"]
-        .map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let mut pages = vec![root().join("README.md")];
+    files(&root().join("docs"), ".md", &mut pages);
+    assert!(pages.len() > 20, "{pages:?}");
+    let shown: Vec<String> = pages.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let blocks =
         shown.iter().flat_map(|text| text.split("```markdown\n").skip(1)).filter_map(|rest| rest.split("\n```").next());
     let blocks: Vec<String> = blocks.map(str::to_owned).collect();

@@ -52,7 +52,7 @@ fn specs_are_listed_and_shown() {
 fn specs_that_are_true_pass() {
     let run = project().args(&["specs", "check", "--strict"]).run();
     run.must_exit(0);
-    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "right: 2 specs, 0 errors and 0 warnings\n"));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "valid: 2 specs, 0 errors and 0 warnings\n"));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_spec_that_is_not_true_is_an_error_with_its_place() {
     let [all] = run.events().try_into().unwrap();
     let gone = json!({
         "severity": "error", "file": "specs/dates/dates.spec.md", "line": 5, "column": 9,
-        "message": "there is no file `src/date.rs`", "hint": "correct the path, or remove it",
+        "message": "there is no file `src/date.rs`", "hint": "correct or remove the path",
     });
     let bare = json!({
         "severity": "warning", "file": "src/dates.rs", "line": null, "column": null,
@@ -77,9 +77,9 @@ fn warnings_are_errors_only_where_that_is_asked_for() {
     let run = project().file("specs/dates/dates.spec.md", spec("dates", "[src/dates.rs]", ""));
     let run = run.args(&["specs", "check"]).run();
     run.must_exit(0);
-    let warning = "warning: specs/dates/dates.spec.md:16:1: no test is named for this invariant \
-        (end it with the test's name in backticks)\n  16 | 1. It holds.\n     | ^^\n";
-    assert_eq!(run.stderr, format!("{warning}right: 2 specs, 0 errors and 1 warning\n"));
+    let warning = "warning: specs/dates/dates.spec.md:16:1: this invariant names no test \
+        (end the invariant with the test's name in backticks)\n  16 | 1. It holds.\n     | ^^\n";
+    assert_eq!(run.stderr, format!("{warning}valid: 2 specs, 0 errors and 1 warning\n"));
     run.again(&["specs", "check", "--strict"]).run().must_exit(1);
 }
 
@@ -87,7 +87,7 @@ fn warnings_are_errors_only_where_that_is_asked_for() {
 fn a_project_without_specs_passes_unless_it_is_strict() {
     let run = Fledge::new().args(&["specs", "list"]).run();
     run.must_exit(0);
-    assert_eq!(run.stderr, "no specs: there is nothing in specs/\n");
+    assert_eq!(run.stderr, "no specs: the folder specs/ is empty\n");
     let run = run.again(&["specs", "check"]).run();
     run.must_exit(0);
     assert!(run.stderr.starts_with("warning: specs: there are no specs"), "{}", run.stderr);

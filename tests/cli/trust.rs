@@ -96,6 +96,6 @@ fn what_asks_no_model_leaves_out_what_a_project_may_not_say_and_says_so() {
     }
     let synced = place().args(&["sync"]).run();
     synced.must_exit(2);
-    assert!(synced.stderr.contains("no server is named"), "{}", synced.story());
+    assert!(synced.stderr.contains("no sync server is configured"), "{}", synced.story());
     place().file("fledge.yaml", "sandbox: of\n").args(&["memory", "add", "x"]).run().must_exit(2);
 }

@@ -69,7 +69,7 @@ fn a_branch_is_made_or_moved_and_the_files_stay() {
     let (_, run) = data(run, &["apply", "last", "--branch=old", "--json"]);
     assert_eq!(run.git(&["rev-parse", "old^"]), head);
     for (name, code, said) in
-        [("main", 1, "is checked out"), ("-x", 2, "is no name for a branch"), ("a..b", 2, "is no name for a branch")]
+        [("main", 1, "is checked out"), ("-x", 2, "invalid branch name"), ("a..b", 2, "invalid branch name")]
     {
         let run = run_again(&run, &["apply", "last", &format!("--branch={name}")]);
         assert_eq!(run.0, Some(code), "{}", run.1);
@@ -82,7 +82,7 @@ fn a_branch_is_made_or_moved_and_the_files_stay() {
     run.git(&["commit", "-qm", "other work"]);
     let run = run.again(&["apply", "last", "--branch=late"]).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("is not the state that the run began with"), "{}", run.story());
+    assert!(run.stderr.contains("is not the commit that the run began with"), "{}", run.story());
 }
 
 /// Runs the program once more in the same folder, which stays.

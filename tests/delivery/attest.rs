@@ -59,7 +59,7 @@ fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one()
     let verify = ["verify-report", "../report.json", "--lanes-from=main^"];
     let run = committed().again(&verify).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("it was judged by verify, also, and verify is demanded"), "{}", run.story());
+    assert!(run.stderr.contains("the run was judged by verify, also, but verify is required"), "{}", run.story());
     let run = run.again(&[verify.as_slice(), &["--lane=also", "--lane=verify"]].concat()).run();
     run.must_exit(0);
     assert!(run.stderr.contains("judged by verify, also\n  "), "{}", run.story());
@@ -71,7 +71,7 @@ fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one()
     let run =
         run.again(&["verify-report", "../report.json", "--lanes-from=target", "--lane=verify", "--lane=also"]).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("the lanes that judged it are not those of target"), "{}", run.story());
+    assert!(run.stderr.contains("the lanes that judged the run differ from those at target"), "{}", run.story());
     // So has the work.
     fs::write(run.path("done"), "more\n").unwrap();
     run.git(&["commit", "-qam", "more"]);
@@ -92,5 +92,5 @@ fn a_report_that_contradicts_itself_or_was_not_verified_does_not_hold() {
     fs::write(run.path("../report.json"), report.to_string()).unwrap();
     let run = run.again(&["verify-report", "../report.json"]).run();
     run.must_exit(1);
-    assert!(run.stderr.contains("tells of no verified tree"), "{}", run.story());
+    assert!(run.stderr.contains("has no verified tree"), "{}", run.story());
 }

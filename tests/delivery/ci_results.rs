@@ -78,7 +78,7 @@ fn a_result_without_a_place_is_refused_before_anything_runs() {
     assert!(ended.stderr.contains("--sarif"), "{}", ended.story());
     let twice = Fledge::simple(&model).args(&["run", "task.md", "--junit=x", "--sarif=x"]).run();
     twice.must_exit(2);
-    assert!(twice.stderr.contains("another result goes there already"), "{}", twice.story());
+    assert!(twice.stderr.contains("the file is in use for other output"), "{}", twice.story());
     assert_eq!(model.count(), 0);
 }
 

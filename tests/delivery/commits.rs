@@ -80,7 +80,7 @@ fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
     let run = committing(&model).committed().file("mine", "not committed\n").run();
     let report = run.must_be(2, "bad_input");
     let message = report["message"].as_str().unwrap();
-    assert!(message.contains("has work that is not committed") && message.contains("--allow-dirty"), "{message}");
+    assert!(message.contains("has uncommitted changes") && message.contains("--allow-dirty"), "{message}");
     assert!(model.asked().is_empty(), "a model was asked");
     let fledge = run.again(&["run", "task.md", "--commit=on-success", "--allow-dirty"]).anthropic(&model);
     let run = fledge.run();
@@ -90,7 +90,7 @@ fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
 
 #[test]
 fn where_nothing_can_be_committed_no_model_is_asked() {
-    for (is_repository, said) in [(false, "is in no git repository"), (true, "has no commit yet")] {
+    for (is_repository, said) in [(false, "is not in a git repository"), (true, "has no commit yet")] {
         let model = working();
         let fledge = committing(&model);
         let run = if is_repository { fledge.git(&["init", "-q"]).run() } else { fledge.run() };
@@ -108,8 +108,8 @@ fn a_repository_that_has_moved_meanwhile_is_left_alone_and_the_work_stays_verifi
     let report = run.must_be(5, "not_delivered");
     assert_eq!((&report["verified"], &report["verification"]), (&true.into(), &"passed".into()));
     let message = report["message"].as_str().unwrap();
-    assert!(message.contains("nothing was committed; `fledge runs resume "), "{message}");
-    assert!(message.contains(" --branch NAME` brings it onto a branch"), "{message}");
+    assert!(message.contains("nothing was committed; try again with `fledge runs resume "), "{message}");
+    assert!(message.contains(", or put the work on a branch with `fledge apply "), "{message}");
     assert_eq!((run.git(&["log", "-1", "--format=%s"]), run.file("done").as_deref()), ("meanwhile".into(), Some("")));
     assert!(run.stderr.contains("✗ Verified, but not committed"), "{}", run.story());
 }
@@ -155,7 +155,7 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
     assert_eq!((&report["branch"], run.git(&["status", "--porcelain"])), (&Value::Null, String::new()));
     assert_eq!(run.git(&["rev-list", "--count", "HEAD"]), "3");
     assert!(
-        run.stderr.contains("! HEAD is detached, so no branch has this commit: `git branch NAME "),
+        run.stderr.contains("! HEAD is detached, so this commit is on no branch: run `git branch NAME "),
         "{}",
         run.story()
     );

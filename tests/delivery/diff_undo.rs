@@ -38,7 +38,7 @@ fn base_candidate_and_now_are_compared() {
     assert_eq!(paths, wanted);
     let run = run.again(&["runs", "diff", "last", "candidate", "now"]).run();
     run.must_exit(0);
-    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "nothing differs\n"));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "no differences\n"));
     fs::write(run.path("code"), "three\n").unwrap();
     let run = run.again(&["runs", "diff", "last", "candidate", "now"]).run();
     assert!(run.stdout.contains("\n-two\n+three\n"), "{}", run.story());
@@ -62,7 +62,7 @@ fn undo_brings_the_base_back_and_undo_of_that_the_work() {
     assert!(run.file("done").is_none() && !run.path("new").exists(), "what the run made is gone");
     let run = run.again(&["runs", "undo"]).run();
     run.must_exit(0);
-    assert_eq!(run.stderr, "nothing differs: no file was touched\n");
+    assert_eq!(run.stderr, "no differences: no file was changed\n");
     let (_, run) = data(run, &["runs", "undo", "--json", "--to", tree.as_str().unwrap()]);
     assert_eq!((run.file("code").as_deref(), run.file("new/file").as_deref()), (Some("two\n"), Some("x")));
     let run = run.again(&["runs", "undo", "--to", &"0".repeat(40)]).run();

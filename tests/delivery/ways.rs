@@ -37,10 +37,10 @@ fn a_patch_that_cannot_be_is_refused_for_nothing() {
     let model = working();
     let same = Fledge::simple(&model).args(&["run", "task.md", "--patch=../one", "--report=../one"]).run();
     same.must_exit(2);
-    assert!(same.stderr.contains("--report and --patch are one file"), "{}", same.story());
+    assert!(same.stderr.contains("--report and --patch name the same file"), "{}", same.story());
     let ungated = same.again(&["run", "task.md", "--no-verify", "--patch=../one"]).anthropic(&model).run();
     ungated.must_exit(2);
-    assert!(ungated.stderr.contains("a patch is of verified work"), "{}", ungated.story());
+    assert!(ungated.stderr.contains("a patch holds verified work"), "{}", ungated.story());
     assert!(model.asked().is_empty());
 }
 
@@ -126,7 +126,7 @@ fn what_leads_on_from_a_delivery_that_failed_is_what_can() {
     let run = fledge.committed().run();
     let report = run.must_be(5, "not_delivered");
     let message = report["message"].as_str().unwrap();
-    assert!(message.ends_with("`big.bin`; the work is in the workspace: commit it with git itself"), "{message}");
+    assert!(message.ends_with("`big.bin`; the work is in the workspace: commit it with git"), "{message}");
     assert_eq!(run.git(&["rev-list", "--count", "HEAD"]), "1");
 }
 
@@ -137,7 +137,7 @@ fn work_that_somebody_has_committed_too_still_comes_onto_a_branch() {
     let run = committing(&model).arg("--sandbox=off").committed().run();
     let report = run.must_be(5, "not_delivered");
     let message = report["message"].as_str().unwrap();
-    assert!(message.contains("--branch NAME` brings it onto a branch"), "{message}");
+    assert!(message.contains("put the work on a branch with `fledge apply "), "{message}");
     let run = run.again(&["apply", "last", "--branch", "mine"]).run();
     run.must_exit(0);
     assert_eq!(run.git(&["rev-parse", "mine^{tree}"]), report["tree"]);
@@ -171,5 +171,5 @@ fn many_findings_are_told_in_a_bounded_number_of_lines() {
     let report = run.must_be(6, "gate_tampered");
     assert_eq!(report["attempts"][0]["verdict"]["findings"].as_array().unwrap().len(), 100);
     assert_eq!(run.stderr.matches("! protected: lanes/").count(), 20, "{}", run.story());
-    assert!(run.stderr.contains("! protected: and 80 more, which the report names"), "{}", run.story());
+    assert!(run.stderr.contains("! protected: and 80 more; the report lists all"), "{}", run.story());
 }

@@ -87,10 +87,10 @@ fn failed_work_stays_in_its_worktree_and_is_found_from_there() {
     let report = run.must_be(1, "gate_failed");
     let place = worktree(&report);
     assert_eq!((&place["state"], &place["has_branch"]), (&"kept".into(), &true.into()));
-    assert_eq!(place["why"], "it has work that is not committed: half");
+    assert_eq!(place["why"], "it has uncommitted changes: half");
     let folder = PathBuf::from(place["path"].as_str().unwrap());
     assert_eq!(fs::read_to_string(folder.join("half")).unwrap(), "1\n");
-    assert!(run.stderr.contains("stays: it has work that is not committed: half"), "{}", run.story());
+    assert!(run.stderr.contains("stays: it has uncommitted changes: half"), "{}", run.story());
     assert_eq!((run.git(&["status", "--porcelain"]), known(&run)), (String::new(), 2));
     for verb in [["runs", "list"].as_slice(), &["runs", "show"], &["runs", "diff", "last", "base", "now"]] {
         let from = folder.to_str().unwrap().to_owned();
@@ -178,7 +178,7 @@ fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
     let bare = |fledge: Fledge| fledge.git(&["init", "-q", "--bare", "."]);
     type Prepare = fn(Fledge) -> Fledge;
     let cases: [(&str, Prepare, &str); 4] = [
-        ("no repository", |fledge| fledge, "is in no git repository"),
+        ("no repository", |fledge| fledge, "is not in a git repository"),
         ("no commit", |fledge| fledge.git(&["init", "-q"]), "has no commit yet"),
         ("no such base", |fledge| fledge.committed().arg("--base=nowhere"), "there is no commit `nowhere`"),
         ("bare", bare, "is a bare repository"),

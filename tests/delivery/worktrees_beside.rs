@@ -98,7 +98,7 @@ fn a_run_whose_worktree_is_deleted_under_it_ends_and_says_so() {
     let run = fledge.run();
     let report = run.must_be(5, "gate_errored");
     assert_eq!(worktree(&report)["state"], "removed", "{report:#}");
-    assert!(report["message"].as_str().unwrap().contains("is gone, and what was not committed in it"), "{report:#}");
+    assert!(report["message"].as_str().unwrap().contains("is gone, with its uncommitted changes"), "{report:#}");
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()));
 }
 
@@ -115,7 +115,7 @@ fn a_dry_run_shows_the_lanes_and_files_of_the_commit_that_its_worktree_would_hav
     assert!(system.contains("Be brief.") && lane.contains("test -f done") && !lane.contains("other"), "{plan:#}");
     assert_eq!(plan["workspace"], run.path("").canonicalize().unwrap().display().to_string());
     let head = run.git(&["rev-parse", "HEAD"]);
-    let note = format!("the run would begin in a worktree of {}: nothing that is not committed is in it", &head[..12]);
+    let note = format!("the run would begin in a worktree of {}, without uncommitted changes", &head[..12]);
     assert!(plan["warnings"].to_string().contains(&note), "{}", plan["warnings"]);
     assert_eq!((known(&run), branches(&run), run.path("../state").exists()), (1, String::new(), false));
     let again = ["run", "task.md", "--isolation=worktree", "--base=nowhere", "--dry-run"];
@@ -124,6 +124,6 @@ fn a_dry_run_shows_the_lanes_and_files_of_the_commit_that_its_worktree_would_hav
     assert!(run.stderr.contains("there is no commit `nowhere`"), "{}", run.story());
     let run = isolated(&model).arg("--dry-run").run();
     run.must_exit(2);
-    assert!(run.stderr.contains("is in no git repository"), "{}", run.story());
+    assert!(run.stderr.contains("is not in a git repository"), "{}", run.story());
     assert!(model.asked().is_empty());
 }

@@ -30,10 +30,10 @@ fn what_runs_have_left_is_listed_and_only_what_is_safe_is_removed() {
     let run = run.again(&["worktrees", "list", "--json"]).run();
     assert_eq!(listed(&run), [("uncommitted".to_owned(), folder.display().to_string())]);
     let run = run.again(&["doctor"]).run();
-    assert!(run.stdout.contains("1 run has left one"), "{}", run.story());
+    assert!(run.stdout.contains("1 run left a worktree"), "{}", run.story());
     let run = run.again(&["worktrees", "clean"]).run();
     run.must_exit(0);
-    assert!(run.stderr.contains("stays: it has work that is not committed: half"), "{}", run.story());
+    assert!(run.stderr.contains("stays: it has uncommitted changes: half"), "{}", run.story());
     assert!(folder.join("half").exists());
     // Also when nobody knows the run any more.
     let run = run.again(&["runs", "prune", "--keep=0"]).run();
@@ -59,7 +59,7 @@ fn the_worktree_of_a_run_under_way_is_not_touched_and_that_of_a_named_one_goes_w
     let place = running.place();
     for args in [["worktrees", "clean", "--discard=last"], ["worktrees", "clean", "--json"]] {
         let (_, said) = in_place(&place, &args);
-        assert!(said.contains("is under way"), "{said}");
+        assert!(said.contains("is in progress"), "{said}");
     }
     running.signal(Signal::KILL);
     let run = running.end();
@@ -72,7 +72,7 @@ fn the_worktree_of_a_run_under_way_is_not_touched_and_that_of_a_named_one_goes_w
     run.must_exit(0);
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()), "{}", run.story());
     let run = run.again(&["runs", "resume", "last"]).anthropic(&model).run();
-    assert!(run.stderr.contains("is gone, and what was not committed in it"), "{}", run.story());
+    assert!(run.stderr.contains("is gone, with its uncommitted changes"), "{}", run.story());
 }
 
 #[test]
@@ -83,9 +83,13 @@ fn worktrees_of_failed_runs_go_with_their_work_once_a_person_agrees() {
     let folder = PathBuf::from(worktree(&report)["path"].as_str().unwrap());
     for (args, code, said) in [
         (&["--failed", "--dry-run"][..], 0, "would be removed"),
-        (&["--failed", "--older-than=1d"], 0, "stays: it has work that is not committed"),
-        (&["--failed"], 2, "1 worktree would be removed with all that is in them, and nobody is there to be asked"),
-        (&["--all"], 2, "say --yes if you mean it"),
+        (&["--failed", "--older-than=1d"], 0, "stays: it has uncommitted changes"),
+        (
+            &["--failed"],
+            2,
+            "1 worktree would be removed with all contents: cannot ask for confirmation without a terminal",
+        ),
+        (&["--all"], 2, "pass --yes to confirm"),
     ] {
         let tried = in_place(run.path("..").as_path(), &[&["worktrees", "clean"], args].concat());
         assert_eq!((tried.0, tried.1.contains(said)), (code == 0, true), "{args:?}: {}", tried.1);
@@ -93,7 +97,7 @@ fn worktrees_of_failed_runs_go_with_their_work_once_a_person_agrees() {
     }
     let run = run.again(&["worktrees", "clean", "--failed", "--yes"]).run();
     run.must_exit(0);
-    assert!(run.stderr.contains("it has work that is not committed: half"), "{}", run.story());
+    assert!(run.stderr.contains("it has uncommitted changes: half"), "{}", run.story());
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()), "{}", run.story());
 }
 

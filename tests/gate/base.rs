@@ -32,8 +32,8 @@ fn an_ignored_file_without_which_a_step_of_the_base_fails_ends_the_run_with_the_
     };
     let model = Model::new([hang().always()]);
     let ended = run("cat local.json", &model).run();
-    let said = "step `test` of lane `verify` fails before any change, because its room lacks what git ignores (local.json), and passes with that: \
-                write `include_ignored: [local.json]` into the lane";
+    let said = "step `test` of lane `verify` fails before any change because its room lacks files \
+                that git ignores (local.json), and passes with them: add `include_ignored: [local.json]` to the lane";
     let report = ended.must_be(5, "gate_errored");
     assert!(report["message"].as_str().unwrap().contains(said), "{}", report["message"]);
     assert_eq!((&report["attempts"], &report["turns"]), (&json!([]), &json!(0)));
@@ -84,7 +84,7 @@ fn fewer_tests_than_on_the_base_are_no_pass() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", tests).arg("--max-retries=0").run();
     let report = ended.must_be(1, "gate_failed");
-    assert!(report["message"].as_str().unwrap().contains("fewer tests ran than on the base: 2, there 3"), "{report}");
+    assert!(report["message"].as_str().unwrap().contains("fewer tests ran than on the base: 2 of 3"), "{report}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn must_be_put_back(ended: &Ended, is_reported: bool) {
     let lane = needs("done");
     assert_eq!(files, [Some("max_retries: 0\n".into()), Some(lane), None, None], "{}", ended.story());
     assert!(!ended.path("fledge.toml").exists());
-    let said = "is as it was before: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
+    let said = "files that changed during the run: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
     assert!(ended.stderr.contains(said) || ended.stdout.contains(said), "{}", ended.story());
     let aside = fs::read_to_string(ended.run_folder().join("configuration-aside-1/fledge.local.yaml")).unwrap();
     assert_eq!(aside.trim(), EVIL);
@@ -81,7 +81,7 @@ fn what_a_killed_run_has_left_is_put_back_before_the_next_one_reads_it() {
     let ended =
         killed().again(&["run", "task.md", "--trust-project", "--report=../report.json"]).anthropic(&model).run();
     ended.must_exit(0);
-    let said = "is as it was before: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
+    let said = "files that changed during the run: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
     assert!(ended.stderr.contains(said), "{}", ended.story());
     assert!(ended.file("fledge.local.yaml").is_none() && !ended.path("ran").exists());
 }
@@ -93,7 +93,7 @@ fn doctor_puts_back_what_a_killed_run_has_left_once_and_later_leaves_what_its_us
     let own = "max_retries: 7\n";
     fs::write(looked.path("fledge.local.yaml"), own).unwrap();
     let looked = looked.again(&["doctor"]).env("ANTHROPIC_API_KEY", KEY).run();
-    assert!(!looked.stdout.contains("is as it was before"), "{}", looked.story());
+    assert!(!looked.stdout.contains("fledge restored configuration files"), "{}", looked.story());
     assert_eq!(looked.file("fledge.local.yaml").as_deref(), Some(own));
 }
 
@@ -103,7 +103,7 @@ fn what_the_task_opens_stays() {
     let ended = place(&model).arg("--no-verify").arg("--allow-edit=fledge.local.yaml").run();
     ended.must_exit(0);
     assert_eq!(ended.file("fledge.local.yaml").as_deref(), Some("max_retries: 2\n"));
-    assert!(!ended.stderr.contains("is as it was before"), "{}", ended.story());
+    assert!(!ended.stderr.contains("fledge restored configuration files"), "{}", ended.story());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn behind_bubblewrap_configuration_that_is_there_cannot_be_written() {
     if ended.report()["sandbox"] == "bubblewrap" {
         let heard = model.asked()[1].body.to_string();
         assert!(heard.contains("refused") && heard.contains("kept"), "{heard}");
-        assert!(!ended.stderr.contains("is as it was before"), "{}", ended.story());
+        assert!(!ended.stderr.contains("fledge restored configuration files"), "{}", ended.story());
     }
     assert_eq!(ended.file("fledge.yaml").as_deref(), Some("max_retries: 0\n"));
 }
@@ -125,7 +125,7 @@ fn what_a_killed_run_has_left_is_put_back_before_a_resume_reads_it() {
     let model = Model::new([write("done", "x"), say("Done.")]);
     let ended = killed().again(&["runs", "resume", "last"]).anthropic(&model).run();
     ended.must_exit(0);
-    let said = "is as it was before: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
+    let said = "files that changed during the run: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
     assert!(ended.stderr.contains(said), "{}", ended.story());
     assert!(ended.file("fledge.local.yaml").is_none() && !ended.path("ran").exists());
 }
@@ -142,7 +142,7 @@ fn what_a_killed_run_has_told_git_is_put_back_by_every_verb_that_may_ask_git() {
         let ended = running.end();
         assert!(ended.file(".git/config").unwrap().contains("fsmonitor"), "{}", ended.story());
         let next = ended.again(verb).env("ANTHROPIC_API_KEY", KEY).run();
-        let said = "is as it was before: .git/config (changed), .git/hooks/pre-commit (added); ";
+        let said = "files that changed during the run: .git/config (changed), .git/hooks/pre-commit (added); ";
         assert!(next.stderr.contains(said) || next.stdout.contains(said), "{verb:?}: {}", next.story());
         assert!(!next.file(".git/config").unwrap().contains("fsmonitor"), "{verb:?}");
         assert!(next.file(".git/hooks/pre-commit").is_none() && !next.path("PWNED").exists(), "{verb:?}");

@@ -42,7 +42,7 @@ fn what_the_agent_does_to_a_package_reaches_neither_the_room_nor_the_folder() {
     let model = Model::new([shell(attacks[0]), say("Done.")]);
     let ended = project(&model, LANE).arg("--max-retries=0").arg("--sandbox=off").run();
     ended.must_be(1, "gate_failed");
-    assert!(ended.stderr.contains("the agent works on your node_modules"), "{}", ended.story());
+    assert!(ended.stderr.contains("the agent works directly on your node_modules"), "{}", ended.story());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_an_agent_makes_in_the_place_of_packages_is_in_no_later_room() {
     let place = Fledge::simple(&model).lane("verify", lane).file("package.json", "{}");
     let ended = place.file(".gitignore", "node_modules\n").run();
     let report = ended.must_be(0, "verified");
-    let said = "made during the run where dependencies are installed, and not used by any check: node_modules;";
+    let said = "new in folders of installed dependencies, and not used by any check: node_modules;";
     assert!(report["warnings"].to_string().contains(said), "{report}");
     let ended = ended.again(&["run", "task.md", "--max-retries=0"]).anthropic(&model).run();
     ended.must_exit(1);

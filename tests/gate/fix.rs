@@ -25,8 +25,8 @@ fn a_gate_that_passes_is_all_there_is_to_it_without_a_model_or_a_key() {
         assert_eq!(of_report, (&json!("Fix verify"), &json!("passed"), &json!(0)));
         let (attempts, proof) = (report["attempts"].as_array().unwrap(), &report["attempts"][0]["verdict"]["proof"]);
         assert_eq!((attempts.len(), &proof["tree"], &proof["base"]), (1, &report["tree"], &report["base"]));
-        assert_eq!(report["message"], "the gate passes as it is: there is nothing to fix");
-        for said in ["✓ the gate passes on the base", "✓ Verified: the gate passes as it is: there is nothing to fix"]
+        assert_eq!(report["message"], "the gate already passes: there is nothing to fix");
+        for said in ["✓ the gate passes on the base", "✓ Verified: the gate already passes: there is nothing to fix"]
         {
             assert!(ended.stderr.contains(said), "{}", ended.story());
         }
@@ -59,7 +59,7 @@ fn what_a_lane_mends_is_brought_into_the_work_and_may_become_the_commit() {
     let report = ended.must_be(0, "verified");
     assert_eq!((ended.file("sum").as_deref(), ended.git(&["show", "HEAD:sum"]).as_str()), (Some("3\n"), "3"));
     assert_eq!(ended.git(&["rev-parse", "HEAD^{tree}"]), report["tree"]);
-    assert!(ended.stderr.contains("passes with what its lanes have written"), "{}", ended.story());
+    assert!(ended.stderr.contains("passes with the changes that its lanes made"), "{}", ended.story());
     let silent = "steps: [{ name: fmt, run: echo 3 | tee s?m }]";
     let ended = Fledge::new().args(&["fix"]).lane("verify", silent).file("sum", "4\n").run();
     ended.must_be(2, "bad_input");

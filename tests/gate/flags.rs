@@ -9,7 +9,7 @@ fn tests_inside_of_the_product_that_were_changed_are_told_and_work_that_leaves_t
     let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
     let file = |sign: &str, tests: &str| format!("pub fn add(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n{tests}");
     let hollow = tests.replace("assert_eq!(add(1, 2), 3);", "");
-    let told = "src/lib.rs changed: tests inside of it, or what they use, are other ones than before";
+    let told = "src/lib.rs changed: tests inside it, or code that they use, differ from the base";
     for (after, warnings) in [(file("+", tests), json!([])), (file("-", &hollow), json!([told]))] {
         let model = Model::new([
             write("src/lib.rs", &after).also("files-write", json!({ "path": "done", "content": "" })),
@@ -87,13 +87,13 @@ fn the_base_is_judged_when_the_flag_says_so() {
 #[test]
 fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
     for (args, said) in [
-        (&["--on-tamper=ignore"][..], "it is one of restore, fail"),
-        (&["--baseline=maybe"], "it is one of auto, always, never"),
-        (&["--expect=red"], "it is one of failing, passing"),
+        (&["--on-tamper=ignore"][..], "expected one of restore, fail"),
+        (&["--baseline=maybe"], "expected one of auto, always, never"),
+        (&["--expect=red"], "expected one of failing, passing"),
         (&["--stuck-after=1"], "1 is not in 2..=100"),
         (&["--protect=../x"], "`..` would leave the workspace (name a path inside it)"),
-        (&["--allow-edit=!x"], "a glob can't begin with `!`"),
-        (&["--expect=failing", "--baseline=never"], "`expect` needs the base to be judged"),
+        (&["--allow-edit=!x"], "a glob cannot begin with `!`"),
+        (&["--expect=failing", "--baseline=never"], "`expect` needs a gate run on the base"),
         (&["--expect=failing", "--no-verify"], "cannot be used with"),
     ] {
         let ended = args.iter().fold(Fledge::new().task("Do it."), |fledge, arg| fledge.arg(arg)).run();
@@ -118,14 +118,14 @@ fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
     let proof = ended.must_be(0, "verified")["attempts"][0]["verdict"]["proof"].clone();
     let said = format!("proof    tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
     assert!(ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests\n"), "{}", ended.story());
-    assert!(ended.stderr.contains("unproven that as many tests ran as before"), "{}", ended.story());
+    assert!(ended.stderr.contains("unproven whether as many tests ran as on the base"), "{}", ended.story());
     let ended = Fledge::simple(&compared).lane("verify", &tests).run();
     assert!(ended.stderr.contains("; 3 tests\n") && !ended.stderr.contains("unproven"), "{}", ended.story());
     let ended = Fledge::simple(&bare).arg("--sandbox=off").run();
     for said in [
         "in a clean room without a sandbox; exit codes alone",
         "  unproven `sandbox: off`: ",
-        "that tests ran at all: ",
+        "whether any test ran: ",
     ] {
         assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.story());
     }
@@ -142,10 +142,10 @@ fn why_a_gate_did_not_pass_although_every_step_did_is_said() {
     let lane = format!("{canary}steps:\n  - {{ name: there, run: 'test -f done || test ! -e planted' }}\n");
     let ended = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0").arg("--baseline=never").run();
     let report = ended.must_be(1, "gate_failed");
-    assert!(report["message"].as_str().unwrap().contains("did not see a failing test"), "{}", report["message"]);
-    assert!(ended.stderr.contains("    | lane `verify` did not see a failing test"), "{}", ended.story());
+    assert!(report["message"].as_str().unwrap().contains("did not report a planted failing"), "{}", report["message"]);
+    assert!(ended.stderr.contains("    | lane `verify` did not report a planted failing test"), "{}", ended.story());
     let shown = ended.again(&["runs", "show"]).run();
-    assert!(shown.stdout.contains("│ lane `verify` did not see a failing test"), "{}", shown.story());
+    assert!(shown.stdout.contains("│ lane `verify` did not report a planted failing test"), "{}", shown.story());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn without_a_base_a_step_that_passes_while_its_tests_failed_is_no_pass() {
         let lane = format!("{room}steps:\n  - name: test\n    run: |\n      {said}\n");
         let ended = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0").arg("--baseline=never").run();
         let report = ended.must_be(1, "gate_failed");
-        let why = "its exit code says that all is well, and its tests say that some failed";
+        let why = "the step passed although its test output reports failures";
         assert!(report["message"].as_str().unwrap().contains(why), "{}", report["message"]);
     }
 }
@@ -201,7 +201,7 @@ fn a_count_of_tests_that_the_work_does_not_explain_is_a_warning() {
         (
             891,
             false,
-            Some("more tests were counted than on the base, where a step failed: 891, there 2, and the work adds 0"),
+            Some("more tests were counted than on the base, where a step failed: 891 instead of 2; the work adds 0"),
         ),
         (1, false, Some("fewer tests were counted than on the base, where a step failed: 1, there 2")),
         (3, true, None),

@@ -57,7 +57,7 @@ fn what_was_moved_in_a_repository_that_no_wall_keeps_is_told_and_stays() {
         let ended = Fledge::simple(&model).committed().arg(sandbox).run();
         let report = ended.must_be(0, "verified");
         let warnings = report["warnings"].to_string();
-        let told = ["refs/heads/side was made", "refs/tags/v1 was made", "what is staged was changed"];
+        let told = ["refs/heads/side was created", "refs/tags/v1 was created", "the index was changed"];
         let is_kept = report["sandbox"] == "bubblewrap";
         assert!(told.iter().all(|told| warnings.contains(told) != is_kept), "{sandbox}: {warnings}");
         assert_eq!(ended.git(&["tag"]).is_empty(), is_kept, "{sandbox}");

@@ -13,10 +13,10 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
     let held =
         json!({ "path": "tests/a_test.sh", "change": "changed", "rule": rule, "flag": "--allow-edit tests/a_test.sh" });
     assert_eq!(report["protected"], json!([held]));
-    let line = format!("findings tests/a_test.sh changed: {rule} (--allow-edit tests/a_test.sh lets it through)");
+    let line = format!("findings tests/a_test.sh changed: {rule} (--allow-edit tests/a_test.sh allows it)");
     assert!(ended.stderr.contains(&line), "{}", ended.story());
     assert!(ended.stderr.contains("✓ Verified, without the changes below, in "), "{}", ended.story());
-    let hint = "to let these findings through, run it again with --allow-edit tests/a_test.sh";
+    let hint = "to allow these findings, run the task again with --allow-edit tests/a_test.sh";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
     // The flag that was named does what it says.
     let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done.")]);
@@ -51,8 +51,8 @@ fn hooks_of_git_are_put_back_wherever_the_configuration_leads_to_them() {
     }
 }
 
-const GIT_READS: &str = "the configuration of git leads to it, and git runs what it says outside of any sandbox";
-const GIT_RUNS: &str = "git runs it, for a hook or by its configuration";
+const GIT_READS: &str = "the git configuration refers to it, and git obeys it outside of any sandbox";
+const GIT_RUNS: &str = "a git hook or the git configuration runs it";
 
 #[test]
 fn files_that_git_includes_or_runs_are_put_back() {
@@ -128,7 +128,7 @@ fn a_run_that_ends_for_a_new_file_names_the_flag_that_lets_it_through() {
     let files = |model: &Model| Fledge::simple(model).file("tests/test_a.py", "").file("a.py", "");
     let ended = files(&model).arg("--on-tamper=fail").run();
     let report = ended.must_be(6, "gate_tampered");
-    assert_eq!(report["message"], "changed although protected: conftest.py", "{}", ended.story());
+    assert_eq!(report["message"], "protected paths were changed: conftest.py", "{}", ended.story());
     assert!(ended.stderr.contains("run it again with --allow-edit conftest.py\n"), "{}", ended.story());
     let model = Model::new([shell("touch done; echo x > conftest.py"), say("Done.")]);
     files(&model).arg("--on-tamper=fail").arg("--allow-edit=conftest.py").run().must_be(0, "verified");
@@ -159,7 +159,7 @@ fn a_run_whose_whole_work_was_put_back_is_not_verified_and_names_all_flags() {
     let place = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: make all }]");
     let ended = place.file("Makefile", "all: ; true\n").run();
     let report = ended.must_be(6, "gate_tampered");
-    let why = "all of the work was put back, because it is protected: Makefile, pytest.ini";
+    let why = "all of the work was reverted, because its paths are protected: Makefile, pytest.ini";
     assert_eq!(report["message"], why, "{}", ended.story());
     let hint = "run it again with --allow-edit Makefile --allow-edit pytest.ini";
     assert!(ended.stderr.trim_end().ends_with(hint), "{}", ended.story());
@@ -191,7 +191,7 @@ fn a_run_without_what_the_task_asks_for_is_not_verified() {
     };
     let asked = runs("Add a target `fmt` to the Makefile.");
     let report = asked.must_be(6, "gate_tampered");
-    let why = "what the task asks for was put back, because it is protected: Makefile";
+    let why = "what the task asks for was reverted, because its paths are protected: Makefile";
     assert_eq!(report["message"], why, "{}", asked.story());
     assert!(asked.stderr.trim_end().ends_with("run it again with --allow-edit Makefile"), "{}", asked.story());
     runs("Make the file `done`; `make all` of the Makefile must pass.").must_be(0, "verified");
@@ -203,7 +203,7 @@ fn a_run_whose_whole_work_was_refused_is_not_verified() {
     let model = Model::new([write("lanes/verify.yaml", "steps: [{ run: 'true' }]\n"), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", "steps: [{ name: all, run: 'true' }]").run();
     let report = ended.must_be(6, "gate_tampered");
-    let why = "all of the work was refused, because it is protected: lanes/verify.yaml";
+    let why = "all of the work was refused, because its paths are protected: lanes/verify.yaml";
     assert_eq!(report["message"], why, "{}", ended.story());
     assert!(ended.stderr.contains("run it again with --allow-edit lanes/verify.yaml"), "{}", ended.story());
     let lanes = "steps: [{ name: all, run: 'true' }]";
@@ -275,7 +275,7 @@ fn tests_that_an_opened_file_has_no_more_are_a_warning_and_others_are_missed() {
         let ended = run(flag);
         let report = ended.must_be(1, "gate_failed");
         let feedback = report["attempts"][0]["verdict"]["feedback"].as_str().unwrap();
-        let remedy = "where the task moves, renames or removes these tests: --allow-edit results/t.xml";
+        let remedy = "if the task moves, renames or removes these tests, use --allow-edit results/t.xml";
         assert!(feedback.contains(told) && feedback.contains(remedy), "{feedback}");
     }
 }

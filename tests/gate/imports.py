@@ -1,11 +1,12 @@
-# Prints the modules that Python's runners of tests import, or try to, by the import statements of their sources and of the standard library.
+# Prints the modules that Python's test runners import or try to import. It reads the import
+# statements in their sources and in the standard library.
 import ast
 import importlib.util
 import os
 import sys
 
 RUNNERS = ["pytest", "_pytest", "pluggy", "iniconfig", "packaging", "unittest", "doctest", "runpy", "site"]
-# Names of applications and demonstrations, whose modules no runner loads.
+# Packages of applications and demonstrations; no runner loads their modules.
 APART = {"__main__", "test", "idlelib", "turtledemo", "lib2to3"}
 
 

@@ -58,10 +58,10 @@ fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pas
         // The lock file is the work's, which the agent has not changed.
         assert_eq!(ended.file("package-lock.json").as_deref(), Some("old\n"), "{sandbox}");
         let warnings = report["warnings"].to_string();
-        assert!(!ended.stderr.contains("made during the run"), "{sandbox}: {}", ended.story());
+        assert!(!ended.stderr.contains("new in folders of installed dependencies"), "{sandbox}: {}", ended.story());
         for said in [
             "the dependencies of the work were installed for the checks by `npm install",
-            "were brought in line by `npm",
+            "fledge updated your installed dependencies with `npm",
         ] {
             assert!(warnings.contains(said), "{sandbox}: {warnings}");
         }
@@ -85,7 +85,7 @@ fn what_fledge_itself_has_installed_is_not_taken_for_the_agents() {
     let ended = place.file("wanted", "").run();
     ended.must_be(0, "verified");
     assert!(ended.file("node_modules/new/package.json").is_some(), "{}", ended.story());
-    assert!(!ended.stderr.contains("made during the run"), "{}", ended.story());
+    assert!(!ended.stderr.contains("new in folders of installed dependencies"), "{}", ended.story());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_cannot_be_installed_is_the_works_failure_and_told_with_the_output() {
     let ended = place.arg("--max-retries=1").run();
     ended.must_be(0, "verified");
     let heard = model.asked()[2].newest();
-    let said = "the dependencies differ from those at the start, and with them `npm install --ignore-scripts";
+    let said = "the work changed the dependencies, and with them `npm install --ignore-scripts";
     assert!(heard.contains(said) && heard.contains("404 Not Found"), "{heard}");
     assert_eq!(ended.file("node_modules/broken/package.json"), None);
 }
@@ -173,7 +173,7 @@ fn a_package_that_takes_the_place_of_an_installed_program_is_refused() {
         let ended = place.arg("--max-retries=0").arg(&format!("--sandbox={sandbox}")).run();
         let report = ended.must_be(1, "gate_failed");
         let verdict = report["attempts"][0]["verdict"]["feedback"].to_string();
-        assert!(verdict.contains("`.bin/tool` would be of `thief`, and was of `old`"), "{sandbox}: {verdict}");
+        assert!(verdict.contains("`.bin/tool` would come from `thief` instead of `old`"), "{sandbox}: {verdict}");
         assert_eq!(fs::read_link(&tool).unwrap().to_str(), Some("../old/run"));
     }
 }
@@ -193,7 +193,7 @@ fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
     };
     let refused = tried("--network=deny");
     let warnings = refused.must_be(0, "verified")["warnings"].to_string();
-    assert!(warnings.contains("pom.xml changed and is a program, so it does not run with network"), "{warnings}");
+    assert!(warnings.contains("pom.xml changed and is a program, so fledge does not run it with"), "{warnings}");
     for flag in ["--network=allow", "--allow-edit=pom.xml"] {
         let ran = tried(flag);
         let feedback = ran.must_be(1, "gate_failed")["attempts"][0]["verdict"]["feedback"].to_string();
@@ -214,7 +214,8 @@ fn a_requirement_that_is_a_folder_or_an_option_is_refused_before_anything_is_ins
         let place = place.file(".venv/bin/python", python).file(".venv/bin/pip", python);
         let ended = place.run();
         ended.must_be(1, "gate_failed");
-        let said = format!("requirements.txt: `{line}`: only packages of the registry are installed for the checks");
+        let said =
+            format!("requirements.txt: `{line}`: fledge installs only packages from the registry for the checks");
         assert!(ended.stderr.contains(&said), "{}", ended.story());
         assert_eq!(ended.file("ran"), None, "{line}");
     }
@@ -237,7 +238,7 @@ fn a_manifest_that_no_installer_runs_is_named_beside_the_command_that_ran() {
     let ended = place.file("Gemfile", "source 'https://rubygems.org'\n").arg("--max-retries=0").run();
     let warnings = ended.must_be(0, "verified")["warnings"].to_string();
     for said in
-        ["were installed for the checks by `npm install", "Gemfile changed and is a program, so it does not run"]
+        ["were installed for the checks by `npm install", "Gemfile changed and is a program, so fledge does not run it"]
     {
         assert!(warnings.contains(said), "{warnings}");
     }

@@ -30,7 +30,7 @@ fn what_a_lane_says_later_does_not_change_the_run() {
     let run = fledge.arg("--lane=first").arg("--lane=second").run();
     let report = run.must_be(1, "gate_failed");
     assert_eq!(report["attempts"][0]["verdict"]["steps"][1]["command"], "test -f done");
-    assert_eq!(report["warnings"], json!(["written while the gate ran, although protected: lanes/second.yaml"]));
+    assert_eq!(report["warnings"], json!(["protected paths were written while the gate ran: lanes/second.yaml"]));
     assert_eq!(run.file("lanes/second.yaml"), Some(needs("done")), "it was put back");
 }
 

@@ -20,7 +20,7 @@ fn a_moved_entry_is_put_back_and_named_with_the_flag_that_allows_it() {
     let ended = place(&model).run();
     let report = ended.must_be(0, "verified");
     assert_eq!(ended.file("Cargo.lock").as_deref(), Some(LOCK));
-    let what = "`half 1.0.0`: it came from crates.io, and comes from github.com/evil/crates.io-index now";
+    let what = "`half 1.0.0`: it came from crates.io and now comes from github.com/evil/crates.io-index";
     assert!(report["protected"].to_string().contains(what), "{report}");
     assert!(model.asked()[2].newest().contains(what), "{}", model.asked()[2].newest());
     assert!(ended.stderr.contains("--allow-edit Cargo.lock"), "{}", ended.story());

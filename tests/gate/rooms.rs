@@ -11,12 +11,12 @@ fn what_one_step_makes_does_not_steer_the_next() {
     let lane = "steps:\n  - { name: build, run: 'for code in src/*.sh; do . ./$code; done' }\n  - { name: test, run: 'ls | grep -q pytest.ini' }\n";
     let run = Fledge::simple(&model).file("src/code.sh", "true\n").lane("verify", lane).run();
     let report = run.must_be(6, "gate_tampered");
-    let rule = "it steers the tests; written in the room, seen after step `build` of lane `verify`";
+    let rule = "it controls how tests run; written in the room, seen after step `build` of lane `verify`";
     let finding = json!({"path": "pytest.ini", "change": "added", "rule": rule});
     assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
     assert_eq!(report["attempts"][0]["verdict"].get("proof"), None);
     let told = model.asked()[2].newest();
-    assert!(told.contains("It was written while the checks ran, by code that they run"), "{told}");
+    assert!(told.contains("Code that the checks run wrote this"), "{told}");
     assert_eq!(run.file("pytest.ini"), None);
 }
 
@@ -245,7 +245,7 @@ fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
     let run = Fledge::simple(&model).file("Cargo.toml", "[package]\nname = 'a'\nversion = '0.1.0'\n").run();
     let report = run.must_be(0, "verified");
     let told = model.asked()[2].newest();
-    for part in ["Put back: conftest.py", "Put back whole", "Still there; remove or mend it yourself: .GIT"] {
+    for part in ["Put back: conftest.py", "Put back completely", "Still changed; remove or fix it yourself: .GIT"] {
         assert!(told.contains(part), "{part:?} is not in {told}");
     }
     let kept = run.run_folder().join("set-aside/attempt-1/Cargo.toml");
@@ -277,7 +277,7 @@ fn a_tree_that_failed_is_not_judged_until_it_passes() {
     assert_eq!([0, 1, 2, 3].map(is_as_before), [false, true, false, true], "{report}");
     let told = model.asked()[3].newest();
     assert!(told.contains("all files are as in attempt 1"), "{told}");
-    assert!(told.contains("You finished with the same files on which the project's checks have failed."), "{told}");
+    assert!(told.contains("You finished with the same files on which the project's checks already failed."), "{told}");
     let line = "✗ not judged again: all files are as in attempt 1";
     assert!(run.stderr.lines().any(|printed| printed == line), "{}", run.story());
     assert_eq!(report["attempts"][1]["verdict"]["unchanged_since"], json!(1));
@@ -313,7 +313,7 @@ fn a_wait_for_the_base_is_a_line_and_a_page_has_the_time_of_the_checks_that_ran(
     let lane = "steps: [{ name: test, run: sleep 3; test -f never }]";
     let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=1").arg("--summary=page.md").run();
     run.must_be(1, "gate_failed");
-    let waits = run.stderr.lines().filter(|line| *line == "  waiting for the checks of the base").count();
+    let waits = run.stderr.lines().filter(|line| *line == "  waiting for the checks on the base").count();
     assert_eq!(waits, 1, "{}", run.story());
     let page = run.file("page.md").unwrap();
     assert!(page.contains("1 failed in ") && !page.contains("1 failed in 0."), "{page}");

@@ -9,7 +9,7 @@ fn checks_that_cannot_pass_on_the_base_end_the_run_with_what_mends_them() {
     let lane = "steps: [{ name: lint, run: 'true && no-such-linter .' }]";
     let ended = Fledge::simple(&model).lane("verify", lane).run();
     let report = ended.must_be(5, "gate_errored");
-    let said = "step `lint` of lane `verify` cannot run there: there is no program `no-such-linter`; install it";
+    let said = "step `lint` of lane `verify` cannot run: there is no program `no-such-linter`; install it";
     assert!(report["message"].as_str().unwrap().contains(said), "{}", ended.story());
     // No attempt is counted, and the model is not told of it.
     assert_eq!(report["attempts"], json!([]), "{}", ended.story());

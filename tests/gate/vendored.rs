@@ -31,7 +31,7 @@ fn a_vendored_package_is_honest_work_if_go_makes_it_and_is_put_back_if_not() {
         let ended = project(&model).arg(sandbox).run();
         let report = ended.must_be(0, "verified");
         let warnings = report["warnings"].to_string();
-        assert!(warnings.contains("vendor is what `go mod vendor` makes of the modules of the work"), "{warnings}");
+        assert!(warnings.contains("vendor equals the output of `go mod vendor` for the work's modules"), "{warnings}");
         assert!(report.get("protected").is_none(), "{}", ended.story());
         assert!(ended.file("vendor/example.com/third/third.go").is_some(), "{}", ended.story());
 
@@ -41,7 +41,7 @@ fn a_vendored_package_is_honest_work_if_go_makes_it_and_is_put_back_if_not() {
         let report = ended.must_be(6, "gate_tampered");
         let held = report["protected"].as_array().unwrap().iter();
         let rule = |path: &str| held.clone().find(|held| held["path"] == path).unwrap()["rule"].to_string();
-        assert!(rule("vendor/example.com/half/half.go").ends_with("; `go mod vendor` makes another one\""), "{report}");
+        assert!(rule("vendor/example.com/half/half.go").ends_with("; `go mod vendor` output differs\""), "{report}");
         assert!(!rule("vendor/modules.txt").contains("go mod vendor"), "{report}");
         assert!(ended.file("vendor/example.com/half/half.go").unwrap().contains("n / 2"), "{}", ended.story());
     }

@@ -28,7 +28,7 @@ fn a_project_without_lanes_says_so() {
     run.must_exit(0);
     assert_eq!(
         (run.stdout.as_str(), run.stderr.as_str()),
-        ("", "no lanes: write lanes/verify.yaml, one step is enough\n")
+        ("", "no lanes: write lanes/verify.yaml; one step is enough\n")
     );
     let run = Fledge::new().args(&["lanes", "list", "--json"]).run();
     assert_eq!(run.events(), [json!({"schema_version": 1, "lanes": []})]);
@@ -250,7 +250,7 @@ fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
     assert!(found["errors"][0].as_str().unwrap().contains("did you mean `timeout`"), "{found}");
     let people = fledge().args(&["lanes", "validate"]).run();
     people.must_exit(2);
-    assert!(people.stderr.ends_with("not right: 2 lanes, 2 errors and 2 warnings\n"), "{}", people.stderr);
+    assert!(people.stderr.ends_with("invalid: 2 lanes, 2 errors and 2 warnings\n"), "{}", people.stderr);
 }
 
 #[test]
@@ -263,8 +263,7 @@ fn warnings_are_errors_when_strict() {
     none.must_exit(2);
     gone.must_exit(2);
     assert!(
-        none.stderr.contains("there are no lanes")
-            && gone.stderr.contains("gone: there is no file or folder of this name"),
+        none.stderr.contains("no lanes: write") && gone.stderr.contains("gone: no such file or folder"),
         "{none:?} {gone:?}"
     );
 }

@@ -53,7 +53,7 @@ fn a_dry_run_names_the_variables_that_steps_do_not_have() {
         run.stdout
     };
     let told = dry(&["--clean"]);
-    let line = told.lines().find(|line| line.contains("variables that its steps do not have: ")).expect(&told);
+    let line = told.lines().find(|line| line.contains("variables hidden from its steps: ")).expect(&told);
     assert!(line.contains("DEPLOY_TOKEN") && !line.contains("MINE") && !told.contains("t-1"), "{told}");
     assert!(!dry(&[]).contains("DEPLOY_TOKEN"));
     assert!(dry(&["--clean", "--json"]).contains("\"DEPLOY_TOKEN\""));
@@ -88,7 +88,7 @@ fn its_setup_makes_it_ready_and_fills_its_caches() {
     let lane = "setup: [{ run: 'mkdir deps && echo 3 > deps/sum' }]\ncache: [deps]\nsteps: [{ name: sum, run: grep -q 3 deps/sum }]\n";
     let ended = clean(lane).file(".gitignore", "deps\n").run();
     ended.must_exit(0);
-    assert!(ended.stderr.contains("note: first its setup, in silence: 1 step"), "{}", ended.story());
+    assert!(ended.stderr.contains("note: first its setup, without output: 1 step"), "{}", ended.story());
     assert!(rooms(&ended).is_empty() && !ended.path("deps").exists(), "{:?}", rooms(&ended));
     let fails = clean("setup: [{ name: fetch, run: 'echo no such host; false' }]\nsteps: [run: 'true']\n").run();
     fails.must_exit(5);
@@ -111,19 +111,19 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
         "steps: [{ name: test, run: 'printf \"?   \\tm\\t[no test files]\\n\"; echo no tests ran in 0.01s' }]\n";
     let contradicts = "steps: [{ name: test, run: 'echo \"test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\"' }]\n";
     for (lane, why) in [
-        (contradicts, "verify/test: its exit code says that all is well, and its tests say that some failed"),
-        (without, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
-        (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
+        (contradicts, "verify/test: the step passed although its test output reports failures"),
+        (without, "no test ran: the test runners found none; add a test, or remove their steps from the lane"),
+        (empty, "no test ran: the test runners found none; add a test, or remove their steps from the lane"),
         (
             blind.as_str(),
-            "it did not see a failing test that was planted: its tests are silenced, or its `canary` plants a test of a kind that the lane does not run",
+            "it did not report a planted failing test: its tests are silenced, or its `canary` plants a kind of test that the lane does not run",
         ),
-        (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
-        (covers, "it changed files that it judges, and does not say `writes: true`: a.txt"),
+        (writes, "it changed files that it judges, without `writes: true`: a.txt"),
+        (covers, "it changed files that it judges, without `writes: true`: a.txt"),
     ] {
         let ended = clean(lane).file("checks/one", "").file("a.txt", "a\n").arg("--json").run();
         ended.must_exit(1);
-        assert!(ended.stderr.contains(why) && ended.stderr.contains("as a gate it would fail"), "{}", ended.story());
+        assert!(ended.stderr.contains(why) && ended.stderr.contains("would fail as a gate"), "{}", ended.story());
         let data: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(
             (&data["result"], &data["room"]["doubts"][0], &data["exit_code"]),
@@ -192,7 +192,7 @@ fn a_fledge_inside_of_the_workspace_is_told_instead_of_a_lane_that_could_not_run
     let place = clean("steps: [run: 'true']\n").under(&inner).run();
     place.must_exit(5);
     assert!(place.stderr.contains("is inside the workspace, where an agent could change it"), "{}", place.story());
-    assert!(place.stderr.contains("run a copy of it that is elsewhere"), "{}", place.story());
+    assert!(place.stderr.contains("run a copy outside the workspace"), "{}", place.story());
     let told = place.again(&["doctor"]).under(&inner).run();
     assert!(told.stdout.contains("is inside the workspace"), "{}", told.story());
 }
@@ -206,9 +206,9 @@ fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
     let ended = place.arg("--json").run();
     ended.must_exit(1);
     let said = [
-        "step `file` reads what git ignores, and the room does not have it: .env.test; write `include_ignored: [.env.test]`",
-        "step `key` names variables that steps of a gate do not have, for they may be secrets: DEPLOY_TOKEN",
-        "step `other` reads what git ignores, and the room does not have it: dropped.bin",
+        "step `file` reads files that git ignores and the room lacks: .env.test; add `include_ignored: [.env.test]`",
+        "step `key` names variables that gate steps do not get, because they may be secrets: DEPLOY_TOKEN",
+        "step `other` reads files that git ignores and the room lacks: dropped.bin",
     ];
     for said in said {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
@@ -218,14 +218,13 @@ fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
     assert!(ended.stdout.contains("include_ignored: [.env.test]"), "{}", ended.story());
     let doctor = ended.again(&["doctor"]).run();
     assert!(doctor.stdout.contains("verify: step `file` names `.env.test`, which git ignores"), "{}", doctor.story());
-    let last = "verify: when it was last run in a clean room, it failed: ";
+    let last = "verify: the last run in a clean room failed: ";
     let told = |doctor: &Ended| doctor.stdout.lines().find(|line| line.contains(last)).map(str::to_owned);
     let line = told(&doctor).unwrap_or_else(|| panic!("{}", doctor.story()));
     assert!(said.iter().all(|said| line.contains(said)), "{line}");
     let by_hand = doctor.again(&["lanes", "run", "verify"]).env("DEPLOY_TOKEN", "t-1").run();
     by_hand.must_exit(0);
-    let note =
-        "note: in a clean room it failed when it was last run there (--clean): step `file` reads what git ignores";
+    let note = "note: the last run in a clean room (--clean) failed: step `file` reads files that git ignores";
     assert!(by_hand.stderr.contains(note), "{}", by_hand.story());
     // Nothing is known of another lane, and nothing is told after a pass.
     let lane = "include_ignored: [.env.test]\nsteps: [{ name: file, run: cat .env.test }]\n";

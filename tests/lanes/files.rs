@@ -89,11 +89,11 @@ fn a_lane_that_was_cancelled_leaves_its_files_too() {
 #[test]
 fn a_file_without_a_place_is_known_before_anything_runs() {
     let cases: [(&[&str], &str); 5] = [
-        (&["--junit", "gone/junit.xml"], "--junit gone/junit.xml: there is no folder for it"),
-        (&["--summary", "lanes"], "--summary lanes: it is a folder"),
-        (&["--summary", "/proc/summary.md"], "--summary /proc/summary.md: its folder cannot be written to"),
-        (&["--junit", "-", "--json"], "--junit -: other data goes to standard output already"),
-        (&["--junit", "-", "--summary", "-"], "--summary -: other data goes to standard output already"),
+        (&["--junit", "gone/junit.xml"], "--junit gone/junit.xml: its folder does not exist"),
+        (&["--summary", "lanes"], "--summary lanes: the path is a folder"),
+        (&["--summary", "/proc/summary.md"], "--summary /proc/summary.md: its folder is not writable"),
+        (&["--junit", "-", "--json"], "--junit -: standard output is in use for other data"),
+        (&["--junit", "-", "--summary", "-"], "--summary -: standard output is in use for other data"),
     ];
     for (args, says) in cases {
         let run = lane("steps: [{ name: a, run: touch ran }]", args).run();

@@ -17,7 +17,7 @@ fn the_lanes_of_another_commit_judge_and_not_those_of_the_workspace() {
     let model = Model::new([write("done", "x\n"), say("Done.").always()]);
     let ended = place(&model).arg("--lanes-from=target").arg("--max-retries=0").run();
     let report = ended.must_be(1, "gate_failed");
-    assert!(ended.stderr.contains("the lanes are those of `target`"), "{}", ended.story());
+    assert!(ended.stderr.contains("the lanes come from `target`"), "{}", ended.story());
     assert_eq!(report["attempts"][0]["verdict"]["steps"][0]["command"], "test -f other");
     let model = Model::new([write("other", "x\n"), say("Done.")]);
     let args =
@@ -43,10 +43,10 @@ fn a_commit_or_lane_that_is_not_there_is_refused_before_any_model_is_asked() {
     long_test!();
     let model = Model::new([say("Done.").always()]);
     for (args, said) in [
-        (&["--lanes-from=nowhere"][..], "the lanes of `nowhere` (--lanes-from) cannot be read: "),
+        (&["--lanes-from=nowhere"][..], "cannot read the lanes of `nowhere` (--lanes-from): "),
         (&["--lanes-from=work", "--lane=more"], "there is no lane `more` in lanes/ of `work`"),
-        (&["--lanes-from=--all"], "the lanes of `--all` (--lanes-from) cannot be read: "),
-        (&["--lanes-from=nowhere", "--dry-run"], "the lanes of `nowhere` (--lanes-from) cannot be read: "),
+        (&["--lanes-from=--all"], "cannot read the lanes of `--all` (--lanes-from): "),
+        (&["--lanes-from=nowhere", "--dry-run"], "cannot read the lanes of `nowhere` (--lanes-from): "),
     ] {
         let ended = args.iter().fold(place(&model), |place, arg| place.arg(arg)).run();
         ended.must_exit(2);
@@ -54,7 +54,7 @@ fn a_commit_or_lane_that_is_not_there_is_refused_before_any_model_is_asked() {
     }
     let bare = Fledge::simple(&model).arg("--lanes-from=main").run();
     bare.must_exit(2);
-    assert!(bare.stderr.contains("(--lanes-from) cannot be read: "), "{}", bare.story());
+    assert!(bare.stderr.contains("cannot read the lanes of `main` (--lanes-from): "), "{}", bare.story());
     assert_eq!(model.count(), 0);
 }
 

@@ -39,10 +39,10 @@ fn files_are_checked_wherever_they_are_with_all_that_is_wrong_at_once() {
         "error: more/bad.yml:2:15: unknown key `tiemout` in a step (did you mean `timeout`?)",
         "error: more/bad.yml:3:12: expected `run` to be a text, found an empty text (give it a value or remove the key)",
         "error: sub/fledge.toml:3:10: there is no task `gone` (there are no tasks)",
-        "error: notes.txt: this is no file of lanes (a lane is `<name>.yaml`; tasks are in `fledge.yaml`, lanes and tasks in `fledge.toml` and what has its form)",
-        "error: nowhere.yaml: there is no file or folder of this name",
+        "error: notes.txt: this file cannot define lanes (use `<name>.yaml` for a lane, `fledge.yaml` for tasks, and `fledge.toml` or a file of its format for both)",
+        "error: nowhere.yaml: no such file or folder",
         "warning: sub/fledge.toml:4:8: lane `ok` has no description (say with `description` what it is for)",
-        "not right: 1 lane, 7 errors and 1 warning",
+        "invalid: 1 lane, 7 errors and 1 warning",
     ];
     assert_eq!(told, expected);
 }
@@ -73,7 +73,7 @@ fn what_is_right_is_right_wherever_it_is() {
     let both = run.again(&["lanes", "validate", "elsewhere/x.yaml", "."]).run();
     both.must_exit(2);
     assert!(
-        both.stderr.contains("error: lanes/broken.yaml:1:1: ") && both.stderr.contains("not right: 2 lanes"),
+        both.stderr.contains("error: lanes/broken.yaml:1:1: ") && both.stderr.contains("invalid: 2 lanes"),
         "{}",
         both.stderr
     );

@@ -84,7 +84,7 @@ fn the_cause_comes_last_and_what_was_cancelled_because_of_it_is_counted() {
           ✗ verify/bad exit 7 0.0s
             | error: it broke
             log: …/verify-03-bad.log
-          1 failed, 1 not run; 2 steps were cancelled because of it
+          1 failed, 1 not run; 2 steps were cancelled as a result
         lane verify failed (0.0s): verify/bad
         "#);
     assert!(
@@ -108,7 +108,7 @@ fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
             | error: a test failed
             log: …/verify-02-test.log
           - verify/docs not run (it needs `test`, which did not pass)
-          ! verify/net exit 1, try 1; it is tried again 0.0s
+          ! verify/net exit 1, try 1; trying again 0.0s
             | timed out
             log: …/verify-03-net.log
           ! verify/net flaky, try 2 0.0s
@@ -267,7 +267,7 @@ fn flags_that_have_no_use_for_a_plan_are_refused_and_no_verb_minds_not_to_be_ask
 fn a_lane_in_which_nothing_ran_says_so_in_every_form() {
     let none = "steps: [{ name: a, run: 'true', when: NEVER }]";
     let allowed = "steps: [{ name: a, run: exit 3, allow_failure: true }]";
-    for (yaml, says) in [(none, "ran nothing"), (allowed, "ran nothing that has to pass")] {
+    for (yaml, says) in [(none, "ran nothing"), (allowed, "ran no step that must pass")] {
         let run = lane(yaml, &["--json", "--junit=a.xml", "--summary=a.md"]).run();
         run.must_exit(1);
         assert!(run.stderr.contains(&format!("lane verify {says} (")), "{}", run.stderr);
@@ -281,7 +281,7 @@ fn a_lane_in_which_nothing_ran_says_so_in_every_form() {
 fn how_many_steps_at_once_is_a_number_from_one_on() {
     let run = lane("steps: [{ name: a, run: 'true' }]", &["--jobs=0"]).run();
     run.must_exit(2);
-    let says = "give a number from 1 on, or leave it out for as many as there are cores";
+    let says = "expected a number of at least 1; omit the flag for one step per core";
     assert!(run.stderr.contains(says), "{}", run.stderr);
 }
 

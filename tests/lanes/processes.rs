@@ -232,7 +232,7 @@ fn jobs_are_no_more_than_open_files_allow() {
     let lane = format!("jobs: 40\nsteps: [{{ parallel: [{}] }}]", "{ run: 'true' }, ".repeat(40));
     let ended = Fledge::new().lane("many", &lane).under(&SCANT).args(&["lanes", "run", "many"]).run();
     ended.must_exit(0);
-    assert!(ended.stderr.contains("8 programs at a time and not 40"), "{}", ended.story());
+    assert!(ended.stderr.contains("running 8 programs at a time, not 40"), "{}", ended.story());
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn of_several_files_those_that_have_a_place_say_that_another_has_none() {
         .run();
     run.must_exit(2);
     let junit = run.file("j.xml").unwrap();
-    assert!(junit.contains("errors=\"1\"") && junit.contains("--sarif gone/r: there is no folder for it"), "{junit}");
+    assert!(junit.contains("errors=\"1\"") && junit.contains("--sarif gone/r: its folder does not exist"), "{junit}");
 }
 
 #[test]
@@ -137,6 +137,6 @@ fn a_state_folder_in_the_project_is_told_and_changes_nothing_for_steps() {
     let steps = steps.replace("'**'", "'.state/**'");
     let run = fledge.lane("verify", &steps).env("FLEDGE_STATE_DIR", ".state").run();
     run.must_exit(0);
-    let said = ".state` is inside the project, and so are the logs of its steps (set FLEDGE_STATE_DIR to a folder outside of the project)";
+    let said = ".state` is inside the project, and so are the logs of its steps (set FLEDGE_STATE_DIR to a folder outside the project)";
     assert!(run.stderr.contains(said) && run.stderr.contains("1 passed, 1 skipped"), "{}", run.story());
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 
 const WIDTH: u16 = 48;
-const HINT: &str = "stopping; Ctrl-C again kills at once";
+const HINT: &str = "stopping; press Ctrl-C again to kill at once";
 /// The program on a terminal of 48 columns and 8 rows, which does what it is told.
 struct Terminal {
     _fledge: Fledge,

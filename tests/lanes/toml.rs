@@ -193,10 +193,10 @@ fn what_only_looks_like_a_lane_is_a_warning_and_what_cannot_be_read_is_its_own_p
     let checked = run.again(&["lanes", "validate"]).run();
     checked.must_exit(2);
     for said in [
-        "warning: lanes/My Lane.yaml: this file is not read (a lane is `<name>.yaml`, its name",
-        "warning: lanes/ci.yml: lane `ci` is also in lanes/ci.yaml, and that one is used (remove one of them)",
+        "warning: lanes/My Lane.yaml: this file is not read (call a lane file `<name>.yaml`, with letters",
+        "warning: lanes/ci.yml: lane `ci` is also in lanes/ci.yaml, which is used instead (remove one of them)",
         "warning: lanes/ok.YAML: this file is not read",
-        "warning: lanes/sub: files in this folder are not read (put lanes into `lanes` itself)",
+        "warning: lanes/sub: files in this folder are not read (put lane files directly into `lanes`)",
         "error: lanes/dir.yaml: cannot be read: it is a folder, not a regular file",
         "1 lane, 1 error and 4 warnings",
     ] {

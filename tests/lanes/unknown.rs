@@ -22,14 +22,14 @@ fn an_unknown_lane_is_told_with_the_nearest_one_all_others_and_where_they_are() 
             .file("fledge.toml", "lanes.ci.steps = [{ run = 'true' }]")
     };
     for verb in ["run", "show"] {
-        let told = "error: there is no lane `verfy` in lanes/ or fledge.toml of ROOT (did you mean `verify`?): it has ci, deploy, verify\n";
+        let told = "error: there is no lane `verfy` in lanes/ or fledge.toml of ROOT (did you mean `verify`?); known: ci, deploy, verify\n";
         assert_eq!(refusal(both(), verb, "verfy"), told);
     }
     for name in ["verify.yaml", "lanes/verify.yaml", "VERIFY"] {
         assert!(refusal(both(), "run", name).contains("(did you mean `verify`?)"), "{name}");
     }
     let far = refusal(both(), "run", "zebra");
-    assert_eq!(far, "error: there is no lane `zebra` in lanes/ or fledge.toml of ROOT: it has ci, deploy, verify\n");
+    assert_eq!(far, "error: there is no lane `zebra` in lanes/ or fledge.toml of ROOT; known: ci, deploy, verify\n");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn tables_of_a_fledge_toml_under_a_wrong_name_are_told_wherever_lanes_are_missed
     let singular = || Fledge::new().file("fledge.toml", "[task]\na = 'true'\n[lane.ci]\nsteps = ['a']\n");
     let task = "fledge.toml:1:2: the table `task` is not read (did you mean `tasks`?)";
     let lane = "fledge.toml:3:2: the table `lane` is not read (did you mean `lanes`?)";
-    let none = ": there are no lanes at all; `fledge init` writes one";
+    let none = ": no lanes are defined; `fledge init` writes one";
     let told = refusal(singular(), "run", "ci");
     assert_eq!(
         told,
@@ -52,7 +52,7 @@ fn tables_of_a_fledge_toml_under_a_wrong_name_are_told_wherever_lanes_are_missed
     );
     let list = singular().args(&["lanes", "list"]).run();
     list.must_exit(0);
-    let told = format!("no lanes: write lanes/verify.yaml, one step is enough\nnote: {task}\nnote: {lane}\n");
+    let told = format!("no lanes: write lanes/verify.yaml; one step is enough\nnote: {task}\nnote: {lane}\n");
     assert_eq!((list.stdout.as_str(), list.stderr), ("", told));
 }
 
@@ -67,17 +67,17 @@ fn only_a_run_of_a_task_is_told_how_it_could_do_without_a_gate() {
 #[test]
 fn files_and_folders_under_names_that_are_nearly_right_are_told_and_not_read() {
     let own = "each lane is a file of its own: `lanes/<name>.yaml`";
-    let ending = "a lane is `<name>.yaml`, its name made of letters, digits, `-`, `_` and `.`";
+    let ending = "call a lane file `<name>.yaml`, with letters, digits, `-`, `_` and `.` in the name";
     for (path, said) in [
-        ("fledge.yml", "fledge.yml: this file is not read (call it `fledge.yaml`)"),
-        (".fledge.yaml", ".fledge.yaml: this file is not read (call it `fledge.yaml`)"),
-        ("Fledge.toml", "Fledge.toml: this file is not read (call it `fledge.toml`)"),
-        ("lane/verify.yaml", "lane: files in this folder are not read (call it `lanes`)"),
-        ("Lanes/verify.yml", "Lanes: files in this folder are not read (call it `lanes`)"),
+        ("fledge.yml", "fledge.yml: this file is not read (rename it to `fledge.yaml`)"),
+        (".fledge.yaml", ".fledge.yaml: this file is not read (rename it to `fledge.yaml`)"),
+        ("Fledge.toml", "Fledge.toml: this file is not read (rename it to `fledge.toml`)"),
+        ("lane/verify.yaml", "lane: files in this folder are not read (rename it to `lanes`)"),
+        ("Lanes/verify.yml", "Lanes: files in this folder are not read (rename it to `lanes`)"),
         ("lanes.yaml", &format!("lanes.yaml: this file is not read ({own})")),
         ("lanes/verify.YAML", &format!("lanes/verify.YAML: this file is not read ({ending})")),
         ("lanes/verify.json", &format!("lanes/verify.json: this file is not read ({ending})")),
-        ("lanes/ci/verify.yaml", "lanes/ci: files in this folder are not read (put lanes into `lanes` itself)"),
+        ("lanes/ci/verify.yaml", "lanes/ci: files in this folder are not read (put lane files directly into `lanes`)"),
     ] {
         let project = || Fledge::new().file(path, LANE);
         assert!(refusal(project(), "run", "verify").ends_with(&format!("\n  {said}\n")), "{path}");
@@ -103,6 +103,6 @@ fn both_endings_of_a_lane_are_read_and_the_longer_one_counts() {
     assert_eq!(run.stdout, "a\n  true: true\nb\n  true: true\n");
     assert_eq!(
         run.stderr,
-        "note: lanes/b.yml: lane `b` is also in lanes/b.yaml, and that one is used (remove one of them)\n"
+        "note: lanes/b.yml: lane `b` is also in lanes/b.yaml, which is used instead (remove one of them)\n"
     );
 }

@@ -17,28 +17,28 @@ fn obstacles() -> Vec<Obstacle> {
     vec![
         (
             |path| symlink(path.file_name().unwrap(), path).unwrap(),
-            "cannot be read: Too many levels of symbolic links (os error 40) (mend or remove it)",
+            "cannot be read: Too many levels of symbolic links (os error 40) (fix or remove it)",
         ),
         (
             |path| symlink("nowhere", path).unwrap(),
-            "cannot be read: it is a link that leads nowhere (mend or remove it)",
+            "cannot be read: the link is broken (fix or remove it)",
         ),
         (
             |path| symlink("/dev/zero", path).unwrap(),
-            "cannot be read: it is a device, not a regular file (mend or remove it)",
+            "cannot be read: it is a device, not a regular file (fix or remove it)",
         ),
         (
             |path| fs::create_dir(path).unwrap(),
-            "cannot be read: it is a folder, not a regular file (mend or remove it)",
+            "cannot be read: it is a folder, not a regular file (fix or remove it)",
         ),
         (
             |path| drop(UnixListener::bind(path).unwrap()),
-            "cannot be read: it is a socket, not a regular file (mend or remove it)",
+            "cannot be read: it is a socket, not a regular file (fix or remove it)",
         ),
-        (pipe, "cannot be read: it is a pipe, not a regular file (mend or remove it)"),
+        (pipe, "cannot be read: it is a pipe, not a regular file (fix or remove it)"),
         (
             |path| fs::write(path, " ".repeat(LIMIT + 1)).unwrap(),
-            "cannot be read: 1048577 bytes, where at most 1048576 are read (mend or remove it)",
+            "cannot be read: it has 1048577 bytes, and the limit is 1048576 (fix or remove it)",
         ),
         (
             |path| fs::write(path, b"# \xc3\xa9\n# \xc3\xa9\xe9\n").unwrap(),
@@ -74,7 +74,7 @@ fn lanes_that_cannot_be_read_are_told_each_and_stop_no_other() {
     let validate = list.again(&["lanes", "validate"]).run();
     validate.must_exit(2);
     let errors: String = lines.iter().map(|line| format!("error: {line}\n")).collect();
-    assert_eq!(validate.stderr, format!("{errors}not right: 1 lane, {} errors and 0 warnings\n", lines.len()));
+    assert_eq!(validate.stderr, format!("{errors}invalid: 1 lane, {} errors and 0 warnings\n", lines.len()));
     let run = validate.again(&["lanes", "run", "l5"]).run();
     run.must_exit(2);
     assert_eq!(run.stderr, format!("error: {}\n", lines[5]));
@@ -115,7 +115,7 @@ fn what_a_folder_that_leads_nowhere_may_hold_is_not_taken_from_elsewhere() {
         symlink("nowhere", fledge.workspace().join("lanes")).unwrap();
         let run = fledge.args(&["lanes", verb, "ci"]).run();
         run.must_exit(2);
-        assert_eq!(run.stderr, "error: lanes: cannot be read: it is a link that leads nowhere (mend or remove it)\n");
+        assert_eq!(run.stderr, "error: lanes: cannot be read: the link is broken (fix or remove it)\n");
     }
 }
 
@@ -134,7 +134,7 @@ fn a_file_that_may_not_be_read_is_told_so() {
     let fledge = if is_root { fledge.under(&rootless) } else { fledge };
     let list = fledge.args(&["lanes", "list"]).run();
     list.must_exit(2);
-    let said = "error: lanes/closed.yaml: cannot be read: Permission denied (os error 13) (mend or remove it)\n";
+    let said = "error: lanes/closed.yaml: cannot be read: Permission denied (os error 13) (fix or remove it)\n";
     assert_eq!((list.stdout.as_str(), list.stderr.as_str()), ("good\n  a: true\n", said));
 }
 
@@ -159,7 +159,7 @@ fn a_gate_that_cannot_be_read_ends_a_run_before_it_begins() {
     run.must_exit(2);
     assert_eq!(
         run.stderr,
-        "error: lanes/verify.yaml: cannot be read: it is a pipe, not a regular file (mend or remove it)\n"
+        "error: lanes/verify.yaml: cannot be read: it is a pipe, not a regular file (fix or remove it)\n"
     );
 }
 
@@ -185,5 +185,5 @@ fn of_very_many_steps_that_lack_a_program_a_few_are_named() {
         "{}",
         run.stderr
     );
-    assert!(run.stderr.ends_with("right: 1 lane, 0 errors and 1 warning\n"), "{}", run.stderr);
+    assert!(run.stderr.ends_with("valid: 1 lane, 0 errors and 1 warning\n"), "{}", run.stderr);
 }

@@ -26,8 +26,8 @@ fn an_answer_of_the_wrong_form_is_sent_back_before_the_gate_runs_and_is_an_attem
     assert_eq!(
         heard(&walk.run),
         [
-            "The final answer is not what the task asks for: it does not fit the schema:\n- at /n: \"one\" is not of type \"integer\"\n\n\
-          The checks were not run. Give the whole answer again. After this, 2 more attempts are left."
+            "The final answer does not have the required form: it does not match the schema:\n- at /n: \"one\" is not of type \"integer\"\n\n\
+          The checks did not run. Give the whole answer again. After this, 2 more attempts are left."
         ]
     );
     let walk = walk.answer(done("```json\n{\"n\": 1}\n```"));
@@ -43,7 +43,7 @@ fn the_last_answer_of_the_wrong_form_ends_the_run_as_failed() {
     walk.ends_as(Reason::GateFailed);
     let result = walk.run.result().expect("a result");
     assert_eq!((result.verification, result.answer), (Verification::Failed, None));
-    assert!(result.message.starts_with("The final answer is not what the task asks for: it is not JSON"));
+    assert!(result.message.starts_with("The final answer does not have the required form: it is not JSON"));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_the_model_waits_for_without_a_call_is_noted_and_nudged() {
     let walk = Walk::calling(charter()).answer(says(StopReason::ToolUse, "I call the tool now."));
     assert!(
         walk.told()
-            .contains(&AgentEvent::Warning("the model waits for tools and called none: it was asked to go on".into()))
+            .contains(&AgentEvent::Warning("the model awaits tools but called none: fledge asked it to continue".into()))
     );
     walk.answer(says(StopReason::ToolUse, "Again.")).ends_as(Reason::EmptyResponse);
 }
@@ -91,7 +91,7 @@ fn pauses_are_sent_back_a_few_times() {
     }
     let walk = walk.answer(says(StopReason::Pause, "wait"));
     walk.ends_as(Reason::ModelProtocol);
-    assert_eq!(walk.run.result().map(|result| result.message), Some("the model paused again and again".into()));
+    assert_eq!(walk.run.result().map(|result| result.message), Some("the model paused too often".into()));
 }
 
 #[test]

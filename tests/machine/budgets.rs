@@ -113,8 +113,9 @@ fn a_budget_in_dollars_needs_every_price_and_says_which_line_is_missing() {
     walk.ends_as(Reason::BadInput);
     assert_eq!(
         message(&walk),
-        "a budget in dollars needs the price of every model, and that of x/second is not known\n  \
-         add it to the model's entry in the configuration, in dollars a million tokens: price: { input: …, output: … }"
+        "a budget in dollars needs the price of every model, but the price of x/second is unknown\n  \
+         add it to the model's entry in the configuration, in dollars per million tokens: \
+         price: { input: …, output: … }"
     );
 }
 

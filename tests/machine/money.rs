@@ -62,7 +62,7 @@ fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
     assert_eq!(result(&walk.clone().then(cancel())).warnings, Vec::<String>::new());
     let result = result(&walk.answer(said("b", None)).then(cancel()));
     assert_eq!((result.usage.total.cost_micros, result.usage.unpriced()), (Some(1_100), vec!["b"]));
-    assert_eq!(result.warnings, ["the cost leaves out what has no known price: b"]);
+    assert_eq!(result.warnings, ["the cost leaves out models without a known price: b"]);
 }
 
 #[test]
@@ -250,5 +250,5 @@ fn the_results_of_a_turn_have_a_quarter_of_the_window_together() {
     }
     let heard = crate::machine::walk::heard(&walk.run);
     assert!(heard[0].len() < 8_200 && heard[1].len() < 700, "{} and {}", heard[0].len(), heard[1].len());
-    assert!(heard.iter().all(|told| told.contains("bytes left out: there is no room for them")));
+    assert!(heard.iter().all(|told| told.contains("bytes left out to save room")));
 }

@@ -171,7 +171,7 @@ fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
         let warned = walk
             .told()
             .iter()
-            .any(|told| matches!(told, AgentEvent::Warning(why) if why.contains("not shortened any more")));
+            .any(|told| matches!(told, AgentEvent::Warning(why) if why.contains("stopped summarising")));
         assert_eq!(warned, n == 2, "{n}");
     }
 }

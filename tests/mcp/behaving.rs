@@ -18,7 +18,7 @@ async fn tools_are_listed_with_their_schemas_and_called() {
         (echo.name.as_str(), &echo.schema["properties"]["text"]["type"]),
         ("mcp-t-echo", &serde_json::json!("string"))
     );
-    assert!(echo.description.ends_with("is not trusted] Does echo."), "{}", echo.description);
+    assert!(echo.description.ends_with("do not trust its description] Does echo."), "{}", echo.description);
     assert_eq!(scene.call("echo", "é\n2").await, said("é\n2", false));
     assert_eq!(scene.call("fail", "luck").await, said("no luck", true));
     let image = "[an image, image/png, about 3 bytes: not shown]\n{\"a\":1}";
@@ -83,7 +83,7 @@ async fn a_call_that_takes_too_long_is_cancelled_and_the_session_goes_on() {
     let slow = |server| Server { timeout: Duration::from_millis(300), ..server };
     let scene = Scene::with("wrong ids", slow);
     let why = scene.why("echo", "").await;
-    assert_eq!(why, "the MCP server `t` did not answer within 300ms; it was told to stop");
+    assert_eq!(why, "the MCP server `t` did not answer within 300ms; fledge told it to stop");
     scene.why("echo", "").await;
     let notes = scene.notes();
     let count = |word: &str| notes.lines().filter(|line| *line == word).count();

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers that `real` tries into the folder that is named, where they are not there yet.
+# Installs the servers of the tests in real.rs into the given folder, unless they are there already.
 set -eu
 mkdir -p "$1"
 cd "$1"

@@ -6,14 +6,14 @@ use fledge::mcp::{Answer, Server, Servers};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-const GONE: &str = "the MCP server `t` has ended or hung twice: it is not there for the rest of this run";
+const GONE: &str = "the MCP server `t` has ended or hung twice: fledge does not start it again in this run";
 
 #[tokio::test]
 async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
     let offer = Scene::new("no start").offer().await;
     let [warning] = offer.warnings.as_slice() else { panic!("{offer:?}") };
     assert!(warning.starts_with("the MCP server `t` did not start: "), "{warning}");
-    assert!(warning.contains("aside: \"cannot find my data\"; the run goes on without its tools"), "{warning}");
+    assert!(warning.contains("aside: \"cannot find my data\"; the run continues without its tools"), "{warning}");
     assert_eq!(offer.tools, []);
 }
 
@@ -61,7 +61,7 @@ async fn a_crash_in_a_call_is_its_error_and_the_second_one_is_the_last() {
     for _ in 0..2 {
         assert_eq!(scene.call("echo", "a").await, said("a", false));
         let why = scene.why("crash", "").await;
-        assert!(why.starts_with("the MCP server `t` ended in the middle of this call; it may have done all"), "{why}");
+        assert!(why.starts_with("the MCP server `t` ended during this call; the call may have done all"), "{why}");
         assert!(why.ends_with("aside: \"out of luck\""), "{why}");
     }
     assert_eq!(scene.why("echo", "a").await, GONE);
@@ -81,7 +81,7 @@ async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on
         let scene = Scene::new(mode);
         for _ in 0..2 {
             let Answer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
-            assert!(text.starts_with("the answer cannot be understood: "), "{text}");
+            assert!(text.starts_with("cannot parse the answer: "), "{text}");
         }
         assert_eq!(scene.notes().matches("initialize").count() - scene.notes().matches("initialized").count(), 1);
         scene.servers.close().await;
@@ -148,7 +148,7 @@ async fn one_that_leaves_its_streams_to_a_daemon_has_ended() {
     let scene = Scene::new("gone");
     let number = unique();
     let why = scene.why("echo", &number).await;
-    assert!(why.starts_with("the MCP server `t` ended in the middle of this call"), "{why}");
+    assert!(why.starts_with("the MCP server `t` ended during this call"), "{why}");
     scene.servers.close().await;
     must_be_gone(&format!("sleep {number}"));
 }
@@ -173,7 +173,7 @@ async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_
             let number = unique();
             let why = scene.why("echo", &number).await;
             let wanted =
-                "the MCP server `t` did not answer within 300ms; it answers nothing any more, and was ended with";
+                "the MCP server `t` did not answer within 300ms; it no longer responds, so fledge ended it and";
             assert!(why.starts_with(wanted), "{mode}: {why}");
             must_be_gone(&format!("sleep {number}"));
             scene.must_be_gone();

@@ -80,7 +80,7 @@ const DONE: &str = "  - { text: Done. }\n";
 async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
     let folder = crate::support::temp_dir();
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: hello } }] }\n\
-         \x20 - { expect: { contains: [hello, It is not trusted], tool_result: ok }, \
+         \x20 - { expect: { contains: [hello, Do not trust it], tool_result: ok }, \
          tools: [{ name: mcp-t-fail, input: { text: luck } }] }\n\
          \x20 - { expect: { contains: [no luck], tool_result: error }, text: Done. }\n"
         .to_string();
@@ -122,7 +122,7 @@ async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewri
     let folder = crate::support::temp_dir();
     let slow = Server { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
     let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \
-        - { expect: { contains: [answers nothing any more], tool_result: error }, text: Done. }\n";
+        - { expect: { contains: [it no longer responds], tool_result: error }, text: Done. }\n";
     let (result, _) = run(&folder, slow, turns, task()).await;
     assert_eq!(result.unwrap().reason, Reason::Verified);
     let inside = folder.path().join("workspace/server.py");
@@ -152,7 +152,7 @@ async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
     let (result, _) = run(&folder, other, &turns, skip()).await;
     let error = result.unwrap_err();
     assert_eq!(error.reason(), Reason::BadInput);
-    assert!(error.to_string().contains("there is no MCP server `t` (known: other)"), "{error}");
+    assert!(error.to_string().contains("unknown MCP server `t` (known: other)"), "{error}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-"""A server of tools for tests. Its first argument says how it misbehaves; `good` does not."""
+"""An MCP server for tests. Its first argument selects how it misbehaves; `good` behaves correctly."""
 import json
 import os
 import subprocess
@@ -64,7 +64,7 @@ def call(name, text):
         return "x" * 100_000_000 if text == "big" else text
     if mode == "daemon":
         subprocess.Popen(["setsid", "sleep", text], stdin=subprocess.DEVNULL)
-    if mode == "gone":  # what it leaves behind holds its streams
+    if mode == "gone":  # its child keeps its streams open
         subprocess.Popen(["setsid", "sleep", text])
         os._exit(0)
     if name == "fail":

@@ -66,8 +66,8 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     assert_eq!((&found["well"], &found["calls_tools"], &found["says"]), (&json!(true), &json!(true), &Value::Null));
     assert!(found["first_ms"].as_u64() <= found["total_ms"].as_u64() && found["model"].is_string(), "{found}");
     let told = |name: &str| (row(&rows, name)["says"].clone(), row(&rows, name)["mend"].clone());
-    let tools = "use a model that calls tools, or say `tools_mode: text` for this one";
-    assert_eq!(told("mute"), (json!("it answers and calls no tool"), json!(tools)));
+    let tools = "use a model that calls tools, or set `tools_mode: text` for this model";
+    assert_eq!(told("mute"), (json!("model answers but calls no tool"), json!(tools)));
     assert_eq!(told("locked").1, json!("check the key in THE_KEY"));
     assert_eq!(told("keyless"), (json!("no key for the model `keyless`"), json!("set ANTHROPIC_API_KEY")));
     assert_eq!((well.count(), mute.count(), locked.count()), (1, 1, 1));
@@ -80,7 +80,8 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     let mute = Model::new([say("pong")]);
     let one = own(Fledge::new(), &["models:\n".to_owned(), entry("mute", &mute, "")].concat());
     let one = one.env("THE_KEY", KEY).args(&["models", "check", "mute"]).run();
-    let latency = one.stdout.contains("it answers and calls no tool (") && one.stdout.contains(" ms, all of it after ");
+    let latency =
+        one.stdout.contains("model answers but calls no tool (") && one.stdout.contains(" ms, all of it after ");
     assert!(one.code == Some(3) && latency, "{}", one.story());
     let unknown = Fledge::new().args(&["models", "check", "nobody"]).run();
     unknown.must_exit(2);
@@ -155,7 +156,7 @@ fn a_projects_own_file_runs_no_program_until_it_is_trusted() {
     let refused = place().run();
     refused.must_exit(2);
     let why =
-        "`api_key_command` in a project's file could run a program on your behalf (say it in your own configuration";
+        "`api_key_command` in a project's file could run a program on your behalf (set it in your own configuration";
     assert!(refused.stderr.contains("fledge.yaml:2:") && refused.stderr.contains(why), "{}", refused.story());
     assert!(!refused.path("../home/ran").exists());
     let trusted = place().arg("--trust-project").run();

@@ -22,7 +22,7 @@ fn every_clock_of_a_model_can_be_set_and_ends_its_turn() {
     long_test!();
     for (script, clock, why) in [
         (hang(), "first_byte", "no answer within 1s"),
-        (say("half").hanging(), "idle", "the stream brought nothing new for 1s"),
+        (say("half").hanging(), "idle", "the stream sent nothing new for 1s"),
         (say("half").hanging(), "turn", "the turn took longer than 1s"),
     ] {
         let (ended, requests) = run(script, "max_tries: 1", &format!("timeouts: {{ {clock}: 1s }}"));

@@ -165,9 +165,9 @@ fn a_run_that_is_stopped_or_fails_is_recorded_as_far_as_it_went() {
 fn a_recording_has_a_place_or_the_run_does_not_begin() {
     let model = Model::new([say("Done.").always()]);
     for (path, why) in [
-        (".git/tape.yaml", "inside of `.git`"),
-        ("../tape.yaml", "there is a file of that name already"),
-        ("nowhere/tape.yaml", "there is no folder for it"),
+        (".git/tape.yaml", "inside `.git`"),
+        ("../tape.yaml", "the file exists already"),
+        ("nowhere/tape.yaml", "its folder does not exist"),
     ] {
         let place = place().anthropic(&model).file(".git/x", "").file("../tape.yaml", "mine");
         let refused = place.args(&["run", "task.md", "--record", path]).run();

@@ -32,7 +32,7 @@ fn a_model_behind_an_authority_of_its_own_is_reached_with_its_ca_file_and_not_wi
     assert!(none.stderr.contains("the model `m`: cannot read its ca_file") && none.stderr.contains("none.pem"));
     let empty = run(&format!("base_url: '{}', ca_file: ~/ca.pem", server.url()), "no certificate");
     empty.must_exit(2);
-    assert!(empty.stderr.contains("the CA file holds no certificates"), "{}", empty.story());
+    assert!(empty.stderr.contains("the CA file contains no certificates"), "{}", empty.story());
 }
 
 #[test]

@@ -150,8 +150,8 @@ pub(crate) fn what_is_too_large_is_refused_and_nothing_is_added<S: Stage>() {
         let lease = take(&queue).await.unwrap();
         assert_eq!(lease.payload.len(), MOST_BYTES);
         let refused = queue.complete(&lease, &Manifest("x".repeat(MOST_BYTES + 1))).await.unwrap_err().to_string();
-        let expected = "the manifest of job large has 262145 bytes, and a queue takes 262144: keep large data elsewhere and name it \
-            by its digest";
+        let expected = "the manifest of job large has 262145 bytes, more than the limit of 262144: \
+            store large data elsewhere and refer to it by its digest";
         assert_eq!(refused, expected);
         assert_eq!(queue.complete(&lease, &Manifest("x".repeat(MOST_BYTES))).await.unwrap(), Completed::First);
     });

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Tries fledge on public programming exercises in six languages: exercises.py [LANGUAGE[/NAME]…]
 
-Each exercise is a project of its own: the instructions, the unfinished source, and the tests, of which none is skipped. Its lane is the plain
-test command of the language. Five scripted agents work on it as one batch, with a hold-out lane that runs the tests elsewhere, by another name:
+Each exercise is a separate project with the instructions, the unfinished source, and all tests enabled. Its lane is the plain test
+command of the language. Five scripted agents work on it as one batch. A hold-out lane runs the tests in another folder under another
+name:
 
     reference      writes the solution of the exercise's authors
     stub           adds a comment
     tamperer       empties the tests
-    cheat          has the program end with success as soon as it is loaded or called
-    special-caser  writes the reference, which works only where the exercise's tests are
+    cheat          makes the program exit with success as soon as it is loaded or called
+    special-caser  writes a reference that works only in the folder of the exercise's tests
 
-Wanted: the reference is verified, and nothing else. The last columns are the times of fledge's gate and of the plain command on the reference.
+Expected: only the reference is verified. The last columns are the times of fledge's gate and of the plain command on the reference.
 
-FLEDGE_TEST_PART=2/7 chooses the second of every seven exercises (tests/part.sh).
+FLEDGE_TEST_PART=2/7 selects the second of every seven exercises (tests/part.sh).
 FLEDGE is the program (target/release/fledge); EXERCISES_FROM is a clone of Aider-AI/polyglot-benchmark (default: from GitHub). Needs python3 with
 pytest, go, cargo, npm, mvn with a JDK, cmake and a C++ compiler, and a network for npm, Maven and cargo.
 """
@@ -46,7 +47,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 class Language:
-    """One language: its command and how sources and tests of it are written."""
+    """One language: its command and the form of its sources and tests."""
 
     def __init__(self, command, install, comment, unskip, empty, cheat, guard, hidden):
         self.command, self.install, self.comment = command, install, comment
@@ -111,7 +112,7 @@ def must(words, cwd):
 
 
 class Exercise:
-    """A project made of an exercise, in a folder of its own."""
+    """A project made from an exercise, in a separate folder."""
 
     def __init__(self, source, language, name, place):
         self.language, self.name, self.place, self.root = LANGUAGES[language], f"{language}/{name}", place, place / "work" / name
@@ -128,7 +129,7 @@ class Exercise:
             fits = [it for it in examples if Path(it).suffix == Path(path).suffix]
             fits = [it for it in fits if Path(it).name == Path(path).name] or fits[:1]
             self.reference[path] = (source / fits[0]).read_text() if fits else self.stub[path]
-        if (source / ".meta/Cargo-example.toml").exists(): # with the packages that the reference uses
+        if (source / ".meta/Cargo-example.toml").exists(): # it has the packages that the reference uses
             shutil.copy(source / ".meta/Cargo-example.toml", self.root / "Cargo.toml")
         if language == "java":
             self.reference |= {f"src/main/java/{it.name}": it.read_text() for it in source.glob(".meta/src/reference/java/*.java")}
@@ -188,7 +189,7 @@ class Exercise:
 
 
 def chosen(words):
-    """The exercises of these names and languages, or else those of this part."""
+    """The exercises with these names and languages, or, without names, those of this part."""
     every = [(language, name) for language, names in NAMES.items() for name in names.split()]
     if words:
         return [(language, name) for language, name in every if {language, f"{language}/{name}"} & set(words)]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Plays the attacks of gradecheck against fledge: gradecheck.py FOLDER [PROJECT…]
 
-gradecheck (PyPI) acts as a dishonest agent. It hands in the unchanged project, empties the sources, and removes or empties the tests. The projects
-are some of examples/corpus; each has a fault that its tests find. fledge grades in two ways:
+gradecheck (PyPI) acts as a dishonest agent. It submits the unchanged project, empties the sources, and removes or empties the tests. The
+projects come from examples/corpus; each has a fault that its tests find. fledge grades in two ways:
 
-    gate      `fledge run` on the base: a scripted agent turns the project into what gradecheck hands in
-    by hand   `fledge lanes run verify --clean` in what gradecheck hands in: there is no base to compare with
+    gate      `fledge run` on the base: a scripted agent makes the changes of gradecheck's submission
+    by hand   `fledge lanes run verify --clean` in gradecheck's submission: there is no base to compare with
 
-Wanted: no attack succeeds, except those in WITHOUT_BASE, and both ways pass the honest repair.
+Expected: no attack succeeds, except those in WITHOUT_BASE, and both ways pass the honest repair.
 
 FLEDGE is the program (target/release/fledge). FOLDER keeps gradecheck and the projects. Needs Python 3.11 or newer, a network for PyPI, and the
 tools of the projects: a C compiler and make, go, node, cargo.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 VERSION = "0.1.0"
 PROJECTS = "c-cut go-lru node-glob python-wrap rust-roman shell-days"
-# An emptied script ends with success, and without a base fledge cannot know that it had assertions (docs/gate.md, "The room by hand").
+# An emptied script ends with success, and without a base fledge cannot know that it had assertions (docs/how-to/lanes.md, "Try the clean room").
 WITHOUT_BASE = {"shell-days": {"test-deletion"}}
 HERE = Path(__file__).resolve().parent
 FLEDGE = os.path.abspath(os.environ.get("FLEDGE", HERE.parent.parent / "target/release/fledge"))
@@ -36,7 +36,7 @@ def must(*words, cwd=None):
 
 
 def installed(folder):
-    """The program gradecheck, in an environment of its own."""
+    """The program gradecheck, in its own virtual environment."""
     program = folder / "venv/bin/gradecheck"
     if not program.exists():
         must(sys.executable, "-m", "venv", folder / "venv")
@@ -45,7 +45,7 @@ def installed(folder):
 
 
 class Project:
-    """A project of the corpus, with what a grader needs, in a folder of its own."""
+    """A project of the corpus with the files of a grader, in a separate folder."""
 
     def __init__(self, corpus, name, folder):
         self.name, self.base, self.folder = name, corpus / "projects" / name, folder
@@ -69,7 +69,7 @@ cd "$place/base" && "{FLEDGE}" run "$place/task.md" --ni --baseline always
         return f"sh {script} {{workspace}}"
 
     def honest(self, which):
-        """Whether the grader passes the repair of the corpus."""
+        """Returns whether the grader passes the repair from the corpus."""
         tree = self.folder / "honest" / self.name
         if not tree.exists():
             must("git", "clone", "-q", self.base, tree)
@@ -80,7 +80,7 @@ cd "$place/base" && "{FLEDGE}" run "$place/task.md" --ni --baseline always
     def attacked(self, which, program):
         """The findings of gradecheck."""
         settings = self.folder / f"{which.replace(' ', '-')}.toml"
-        tests = sorted(map(str, self.base.glob("tests/test_*.py"))) # whose words are written into files
+        tests = sorted(map(str, self.base.glob("tests/test_*.py"))) # gradecheck writes words from them into files
         settings.write_text(f"[env]\nname = '{self.name}'\nworkspace = '{self.base}'\n[grade]\ncmd = '''{self.grader(which)}'''\npass_marker = ''\nsource = {tests}\n")
         done = run(program, "run", settings, "--json", "--quiet")
         return json.loads(done.stdout)["findings"]

@@ -2,18 +2,21 @@
 # Tries fledge on public projects, with nothing configured by hand: run.sh [NAME…]
 #
 # Each file in projects/ describes one project (projects/README.md). For each project, run.sh:
-#   1. clones the commit, installs as the maintainers say, and runs the project's own check;
+#   1. clones the commit, installs the project as its maintainers describe, and runs its own check;
 #   2. runs `fledge init`, then the lane by hand and in a clean room: both must pass;
-#   3. runs four scripted agents: an empty line in the README, honest work, work that breaks a test, and a new dependency. Wanted:
-#      verified, verified, not verified, verified;
+#   3. runs four scripted agents: an empty line in the README, honest work, work that breaks a test,
+#      and a new dependency. Expected: verified, verified, not verified, verified;
 #   4. makes the same changes without fledge: the project's own check must agree, or the row is wrong.
 #
-# Without names, run.sh tries each project that can be had and has no result in REAL_DIR yet, and (of all projects) writes specs/generated/real-projects.md. With names,
-# it tries these anew. FLEDGE_TEST_PART=2/7 chooses the second of every seven projects (tests/part.sh). It needs a network, git, python3 and the tools that the `needs` lines of the projects name.
+# Without names, run.sh tries each available project that has no result in REAL_DIR yet. If these are
+# all projects, it writes specs/generated/real-projects.md. With names, it tries these projects again.
+# FLEDGE_TEST_PART=2/7 selects the second of every seven projects (tests/part.sh). run.sh needs a
+# network, git, python3 and the tools in the `needs` lines of the projects.
 #
-# FLEDGE is the program; REAL_FROM is where repositories are cloned from, or `registries` for the packages that projects with a `package`
-# have in crates.io, PyPI or the Go proxy; REAL_DIR keeps clones, logs and results.
-# REAL_WALL=landlock hides bubblewrap from fledge; REAL_ROOM=in-place has the gate judge in the workspace itself.
+# FLEDGE is the program. REAL_FROM is the source of the repositories, or `registries` for the packages
+# on crates.io, PyPI or the Go proxy of projects with a `package`. REAL_DIR keeps clones, logs and
+# results. REAL_WALL=landlock hides bubblewrap from fledge. With REAL_ROOM=in-place, the gate judges in
+# the workspace itself.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 FLEDGE=$(realpath "${FLEDGE:-$here/../../target/release/fledge}")
@@ -22,9 +25,9 @@ from=${REAL_FROM:-$github}
 work=${REAL_DIR:-$(mktemp -d)}
 page=$here/../../specs/generated/real-projects.md
 export FLEDGE_STATE_DIR=$work/state FLEDGE_NON_INTERACTIVE=1
-export COREPACK_ENABLE_DOWNLOAD_PROMPT=0 # of corepack, before it installs a package manager
+export COREPACK_ENABLE_DOWNLOAD_PROMPT=0 # else corepack asks before it installs a package manager
 unset NO_COLOR CI
-if [ "$from" != $github ] && [ "$from" != registries ]; then # git dependencies come from there, too
+if [ "$from" != $github ] && [ "$from" != registries ]; then # also redirects git dependencies
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$from/.insteadOf" GIT_CONFIG_VALUE_0=$github/ CARGO_NET_GIT_FETCH_WITH_CLI=true
 fi
 mkdir -p "$work/results"
@@ -51,24 +54,24 @@ seconds() {
 
 in_seconds() { echo "$(($1 / 10)).$(($1 % 10)) s"; }
 
-# The script that runs a function of the project.
+# Prints a script that runs a function of the project.
 script() { printf 'set -e\n%s\n%s\n' "$(declare -f "$1")" "$1"; }
 
 by_hand() { seconds bash -c "$(script "$1")"; }
 
-# What a change has changed.
+# Prints the files that a change has changed.
 changed() { git status --porcelain --untracked-files=all | sort; }
 
 restore() { git checkout -q . && git clean -qfd; }
 
-# Adds to the reasons why the project does not hold. Without $2, that is the end of the last output.
+# Adds a reason for the failure of the project. Without $2, the reason is the end of the last output.
 blame() {
     local why=${2:-$(sed 's/\x1b\[[0-9;]*m//g' "$said" | grep -v '^\s*$' | tail -3 | tr '\n' ' ' | cut -c1-300)}
     reasons+=("$1: $why")
     holds=false
 }
 
-# Why a run ended, from its report: its message, the steps that failed, and the findings.
+# Prints why a run ended, from its report: its message, the failed steps, and the findings.
 why() {
     python3 - "$1" <<'PY'
 import json, sys
@@ -86,12 +89,13 @@ except OSError:
 PY
 }
 
-# How long the gate judged the last attempt, in tenths of a second.
+# Prints how long the gate judged the last attempt, in tenths of a second.
 gate_time() {
     python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["attempts"][-1]["verdict"]["duration_ms"] // 100)' "$1" 2>>"$log"
 }
 
-# Runs an agent that runs a function of the project, and adds a cell. $1 is the function, $2 the wanted exit code, the rest flags.
+# Runs an agent that runs a function of the project, and adds a cell. $1 is the function, $2 the
+# expected exit code, and the rest are flags.
 agent() {
     local name=$1 wanted=$2 status report=$work/$project.$1.json text
     shift 2
@@ -111,7 +115,7 @@ agent() {
     [ -s "$work/$project.$name.changed" ] || blame "$name" "the agent could not change anything: $(grep -o '"content":"[^"]*' "$said" | tail -c 300)"
 }
 
-# Makes a change without fledge, and says whether the project's own check agrees. Its time is in $took.
+# Makes a change without fledge, and prints whether the project's own check agrees. Its time is in $took.
 agrees() {
     local status
     restore
@@ -130,7 +134,7 @@ agrees() {
     restore
 }
 
-# Gets the project into $1.
+# Downloads the project into $1.
 get() {
     if [ "$from" = registries ]; then
         seconds env work="$work" bash -c "$(declare -f unpack)"'; unpack "$@"' unpack "$1" $package
@@ -139,7 +143,7 @@ get() {
     fi
 }
 
-# Gets a release from a registry into a folder, as a repository of one commit with the release's tag.
+# Downloads a release from a registry into a folder, as a repository of one commit with the release's tag.
 unpack() {
     local folder=$1 registry=$2 name=$3 version=$4 got=$work/package
     rm -rf "$got" && mkdir -p "$folder" "$got" || return
@@ -234,4 +238,4 @@ main() {
     [ $held = $all ]
 }
 
-main "$@"; exit # on one line: bash has read all of this file by then
+main "$@"; exit # on one line, so that bash has read the whole file before main runs

@@ -94,13 +94,13 @@ fn a_yes_runs_the_call_a_no_is_told_with_its_reason_and_always_asks_no_more() {
         say("Done."),
     ]);
     let mut seat = Seat::at(asking(&model, "'shell-exec:touch *'"), &model, &[], &[]);
-    seat.wait_for("? shell-exec: may it run?\n  │ touch a\n");
+    seat.wait_for("? shell-exec: allow this call?\n  │ touch a\n");
     seat.wait_for(PROMPT);
     seat.types("y\n");
     seat.wait_for("  │ touch b\n");
     seat.wait_for(PROMPT);
     seat.types("maybe\n");
-    seat.wait_for("please say y, n or a");
+    seat.wait_for("answer y, n or a");
     seat.types("no not b\n");
     seat.wait_for("  │ touch done\n");
     seat.wait_for(PROMPT);
@@ -124,7 +124,7 @@ fn what_was_typed_before_the_question_is_no_answer_and_nobody_in_time_is_a_no() 
     seat.wait_for("y yes, n no, a always this command (within 2.0s): ");
     let (code, said, fledge) = seat.end();
     assert_eq!((code, fledge.workspace().join("a").exists()), (Some(0), false), "{said}");
-    assert!(model.asked()[1].newest().contains("denied: nobody answered within 2.0s"), "{said}");
+    assert!(model.asked()[1].newest().contains("denied: no answer within 2.0s"), "{said}");
 }
 
 #[test]
@@ -147,16 +147,16 @@ fn where_nobody_is_a_call_is_denied_at_once_and_the_rest_of_the_turn_goes_on() {
     let run = asking(&model, "'shell-exec:git push*'").run();
     let report = run.must_be(0, "verified");
     assert_eq!(report["tools"]["shell-exec"]["denied"], 1);
-    assert!(model.asked()[1].newest().contains("denied: nobody is there to approve shell-exec"));
+    assert!(model.asked()[1].newest().contains("denied: cannot approve shell-exec: no terminal or approval handler"));
     assert!(
-        report["warnings"].to_string().contains("`git push*` needs somebody's approval, and nobody is there"),
+        report["warnings"].to_string().contains("`git push*` needs approval, but no person can be asked"),
         "{report}"
     );
     let model = Model::new(turns());
     let seat = Seat::at(asking(&model, "'shell-exec:git push*'"), &model, &["--ni"], &[]);
     let (code, said, _) = seat.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("may it run?") && said.contains("shell-exec was denied"), "{said}");
+    assert!(!said.contains("allow this call?") && said.contains("shell-exec was denied"), "{said}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_file_that_is_asked_for_in_prose_needs_the_same_yes_as_the_tool() {
     let fledge = asking(&model, "files-read").file("secret.txt", "the canary sings\n");
     fledge.run().must_be(0, "verified");
     let told = model.asked()[1].newest();
-    assert!(told.contains("denied: nobody is there to approve files-read") && !told.contains("canary"), "{told}");
+    assert!(told.contains("denied: cannot approve files-read: no terminal") && !told.contains("canary"), "{told}");
     let model = Model::new([
         call("files-read", json!({ "path": "secret.txt" })),
         say("I need to read secret.txt"),
@@ -173,9 +173,9 @@ fn a_file_that_is_asked_for_in_prose_needs_the_same_yes_as_the_tool() {
         say("Done."),
     ]);
     let mut seat = Seat::at(asking(&model, "files-read").file("secret.txt", "the canary sings\n"), &model, &[], &[]);
-    seat.wait_for("? files-read: may it run?\n  path: secret.txt\n");
+    seat.wait_for("? files-read: allow this call?\n  path: secret.txt\n");
     seat.types("n\n");
-    seat.wait_for("? files-read: may it run?\n  path: secret.txt\n");
+    seat.wait_for("? files-read: allow this call?\n  path: secret.txt\n");
     seat.wait_for("a always this path: ");
     seat.types("y\n");
     assert_eq!(seat.end().0, Some(0));
@@ -196,7 +196,7 @@ fn a_question_after_the_environment_is_answered_and_no_secret_is_told() {
     run.must_be(0, "verified");
     let [all, one, file] = [1, 2, 4].map(|turn| model.asked()[turn].newest());
     assert!(all.contains("PATH=/") && !all.contains("API_KEY"), "{all}");
-    assert!(one.contains("`ANTHROPIC_API_KEY` is not told here"), "{one}");
+    assert!(one.contains("`ANTHROPIC_API_KEY` is not shown here"), "{one}");
     assert!(file.contains("MODE=test"), "{file}");
 }
 
@@ -216,7 +216,7 @@ fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
     let mut size = rustix::termios::tcgetwinsize(&seat.terminal).unwrap();
     (size.ws_col, size.ws_row) = (100, 30);
     rustix::termios::tcsetwinsize(&seat.terminal, size).unwrap();
-    seat.wait_for("? shell-exec of sub-agent 1: may it run?\n  │ touch done\n");
+    seat.wait_for("? shell-exec of sub-agent 1: allow this call?\n  │ touch done\n");
     seat.wait_for(PROMPT);
     File::create(go).unwrap();
     seat.wait_for("  2 ┆ shell until test -e go");

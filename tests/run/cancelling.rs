@@ -226,7 +226,7 @@ fn while_a_resume_makes_itself_ready() {
     let again = run.end().again(&["runs", "resume", "last"]).anthropic(&model);
     let ended = stopped_in_git(slow_git(again, "*", false));
     ended.must_exit(130);
-    assert!(ended.stderr.contains("was not gone on with: it was asked to stop"), "{}", ended.story());
+    assert!(ended.stderr.contains("was not resumed: a stop was requested"), "{}", ended.story());
 }
 
 #[test]

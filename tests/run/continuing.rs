@@ -105,7 +105,7 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
     let ended = running.end();
     assert_eq!(ended.row().state, RunState::Interrupted);
     let cases = [
-        (&["runs", "continue", "last", "more"], "is not over: `fledge runs resume` goes on with it"),
+        (&["runs", "continue", "last", "more"], "has not ended: continue it with `fledge runs resume`"),
         (&["runs", "continue", "nope", "more"], "there is no run `nope`"),
         (&["runs", "continue", "last", "  "], "there is nothing to do"),
     ];
@@ -159,11 +159,7 @@ fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_i
     };
     let ended = again(ended, "");
     ended.must_exit(2);
-    assert!(
-        ended.stderr.contains("the model `anthropic/m` of this run is not configured any more"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("the model `anthropic/m` of this run now has another address"), "{}", ended.stderr);
     let ended = again(ended, "models:\n  own: { provider: anthropic, model: m }\n");
     ended.must_exit(2);
     assert_eq!(stranger.count(), 0);

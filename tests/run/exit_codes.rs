@@ -90,7 +90,7 @@ fn input_that_is_wrong_ends_with_2_before_anything_is_run() {
 #[test]
 fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
     let cases = [
-        (Fledge::new(), "bad_input", "there are no lanes at all"),
+        (Fledge::new(), "bad_input", "no lanes are defined"),
         (Fledge::new().lane("tests", &needs("done")), "bad_input", "it has tests"),
         (Fledge::new().lane("verify", "steps: []"), "bad_input", "lanes/verify.yaml:1:8"),
         (Fledge::new().lane("verify", "steps:\n  - runn: make"), "bad_input", "lanes/verify.yaml:2:5"),

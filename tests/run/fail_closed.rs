@@ -37,7 +37,7 @@ const LACKS: &[Lack] = &[
         args: &[],
         env: &[],
         code: 5,
-        says: &["no sandbox can be built without the fledge program"],
+        says: &["cannot build a sandbox without the fledge program"],
     },
     Lack { name: "the lane", by: PLAIN, args: &["--lane=gone"], env: &[], code: 2, says: &["no lane `gone`"] },
     Lack {
@@ -46,7 +46,7 @@ const LACKS: &[Lack] = &[
         args: &["--sandbox=off"],
         env: &[("PATH", "/nowhere")],
         code: 5,
-        says: &["git cannot be run", "install git"],
+        says: &["cannot run git", "install git"],
     },
     Lack {
         name: "a git that works",

@@ -159,7 +159,7 @@ fn a_hook_that_changes_what_is_protected_is_nobodys_tampering_and_is_put_back() 
     assert!(
         report["warnings"]
             .to_string()
-            .contains("hooks changed protected files, which were put back: lanes/verify.yaml"),
+            .contains("hooks changed protected files, which fledge restored: lanes/verify.yaml"),
         "{report}"
     );
     assert!(model.asked()[1].body.to_string().contains("Hooks have changed files after your turn: a.txt"));
@@ -181,7 +181,7 @@ fn a_run_that_was_killed_in_a_hook_repeats_none_and_goes_on_with_the_next() {
     let report = run.must_be(0, "verified");
     assert_eq!(run.file("ran").as_deref(), Some("one\ntwo\nthree\n"));
     assert!(
-        report["warnings"].to_string().contains("the hook `slow` was interrupted, and is not run again"),
+        report["warnings"].to_string().contains("the hook `slow` was interrupted and does not run again"),
         "{report}"
     );
 }

@@ -36,7 +36,7 @@ fn a_prompt_on_the_command_line_is_the_task() {
     let run_with = Fledge::new().args(&["run", "-p", &text, "--no-verify"]).env("MY_API_KEY", secret).anthropic(&model);
     let title = run_with.run().must_be(0, "skipped")["title"].clone();
     assert_eq!(title, "- Fix the failing test of the server of ours, which has *** as its key");
-    let hint = "if these words are the task itself: `fledge run -p '…'`";
+    let hint = "to pass the task as text: `fledge run -p '…'`";
     for words in ["Fix the failing test", "Fix src/out.txt, please.", "Fix the README of ours, 1.5 times."] {
         for words in [vec![words], words.split(' ').collect()] {
             let run = run(&[&["run"], &words[..]].concat());
@@ -217,7 +217,7 @@ fn a_report_that_has_no_folder_is_refused_before_anything_is_run() {
     let model = Model::new([]);
     let run = Fledge::simple(&model).arg("--report=nowhere/report.json").run();
     assert_eq!((run.code, model.count()), (Some(2), 0), "{}", run.stderr);
-    assert!(run.stderr.contains("nowhere/report.json: there is no folder for it"), "{}", run.stderr);
+    assert!(run.stderr.contains("nowhere/report.json: its folder does not exist"), "{}", run.stderr);
 }
 
 #[test]

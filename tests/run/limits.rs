@@ -21,7 +21,7 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
         let ended = Fledge::simple(&model).file("fledge.yaml", LIMITS).arg(sandbox).run();
         ended.must_be(0, "verified");
         let (bomb, hog, fill) = (told(&model, 1), told(&model, 2), told(&model, 3));
-        let beyond = "ended, and all that it started: it ";
+        let beyond = "the command and all that it started were ended: it ";
         // The kernel holds an ordinary user to the limit by itself, and root not at all.
         let is_refused = !rustix::process::geteuid().is_root() && bomb.contains("Cannot fork");
         let is_ended = bomb.contains(&format!("{beyond}had more than 200 processes and threads"));
@@ -71,5 +71,5 @@ fn a_project_can_only_lower_limits_and_what_they_are_is_shown() {
     assert!(doctor.stdout.contains("300 processes and 512 MiB of memory together"), "{}", doctor.story());
     let wrong = Fledge::new().args(&["config", "show"]).file("fledge.yaml", "limits: { memory: 1MiB }\n").run();
     wrong.must_exit(2);
-    assert!(wrong.stderr.contains("`1MiB` is too little"), "{}", wrong.story());
+    assert!(wrong.stderr.contains("`1MiB` is too small"), "{}", wrong.story());
 }

@@ -207,7 +207,7 @@ fn logs_of_steps_are_listed_and_printed() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "lanes\ntask.md\n"));
     let run = run.again(&["runs", "logs", "last", "nonsense"]).run();
     run.must_exit(2);
-    assert!(run.stderr.contains("there is no log of a step `nonsense`; there are verify/check"), "{}", run.story());
+    assert!(run.stderr.contains("no log of step `nonsense`; logs: verify/check"), "{}", run.story());
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn an_unknown_run_is_refused_with_those_that_there_are() {
     let run = run.again(&["runs", "show", "nonsense"]).run();
     run.must_exit(2);
     let short: String = row.head.id.as_str().chars().take(8).collect();
-    assert!(run.stderr.starts_with("error: there is no run `nonsense`; the newest ones are:\n"), "{}", run.story());
+    assert!(run.stderr.starts_with("error: there is no run `nonsense`; the newest runs are:\n"), "{}", run.story());
     assert!(run.stderr.contains(&format!("\n  {short}  ")), "{}", run.story());
     let run = run.again(&["runs", "show", "lsat"]).run();
     assert!(run.code == Some(2) && run.stderr.ends_with("  hint: did you mean `last`?\n"), "{}", run.story());

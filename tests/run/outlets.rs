@@ -43,7 +43,7 @@ fn a_link_in_the_place_of_a_folder_is_an_error_and_nothing_is_written_or_removed
     let agent = agent("rm -r out; ln -s ../theirs out");
     let run = run(&agent).arg("--report=out/report.json").run();
     let report = run.must_be(8, "io_error");
-    assert!(report["message"].as_str().unwrap().contains("somebody has put a link in its place"), "{report}");
+    assert!(report["message"].as_str().unwrap().contains("a folder of the path was replaced by a link"), "{report}");
     assert_eq!(fs::read_dir(run.path("../theirs")).unwrap().count(), 0);
 }
 
@@ -60,7 +60,7 @@ fn a_link_or_a_pipe_that_is_in_the_workspace_already_is_refused_before_anything_
         }
         let run = fledge.run();
         run.must_exit(2);
-        assert!(run.stderr.contains("in the workspace, where an agent may have put it"), "{}", run.story());
+        assert!(run.stderr.contains(", and an agent may have made it; "), "{}", run.story());
         assert_eq!((model.count(), run.path("../mine").exists()), (0, false));
     }
     // Outside of it links are the user's own.
@@ -90,7 +90,7 @@ fn a_pipe_of_the_user_is_waited_for_until_the_run_is_asked_to_stop() {
             run.signal(Signal::INT);
             let run = run.end();
             let report = run.must_be(8, "io_error");
-            assert!(report["message"].as_str().unwrap().contains("nobody reads it"), "{report}");
+            assert!(report["message"].as_str().unwrap().contains("no process reads it"), "{report}");
         }
     }
 }

@@ -110,7 +110,7 @@ fn what_differs_from_the_beginning_is_told_after_an_interrupted_command_and_no_r
     let ended = resuming(ended, &model).run();
     ended.must_be(0, "verified");
     let told = model.asked()[1].newest();
-    assert!(told.contains("What differs from what the run began with: ") && told.contains("-old\\n+new"), "{told}");
+    assert!(told.contains("Files that differ from the start of the run: ") && told.contains("-old\\n+new"), "{told}");
     assert!(!ended.path("../out").exists());
 }
 
@@ -189,7 +189,7 @@ fn a_frozen_gate_that_is_damaged_or_gone_is_refused_and_never_made_anew() {
     fs::write(&gate, kept.replace("test -f done", "test ! -f no")).unwrap();
     let ended = resuming(ended, &model).run();
     ended.must_exit(5);
-    assert!(ended.stderr.contains("is not what was written"), "{}", ended.story());
+    assert!(ended.stderr.contains("is not the file that fledge wrote"), "{}", ended.story());
     fs::remove_file(&gate).unwrap();
     let ended = resuming(ended, &model).run();
     ended.must_exit(5);
@@ -210,7 +210,7 @@ fn a_verified_run_gives_its_result_again_and_a_failed_one_is_refused() {
     ended.must_be(1, "gate_failed");
     let ended = resuming(ended, &model).run();
     ended.must_exit(2);
-    assert!(ended.stderr.contains("is over (failed)") && model.count() == 1, "{}", ended.story());
+    assert!(ended.stderr.contains("has ended (failed)") && model.count() == 1, "{}", ended.story());
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_o
     for other in ["--holdout=../held", "--sandbox=off", "--patch=../out.patch"] {
         ended = again(ended, &model, &["--run-key=k", other]);
         ended.must_exit(2);
-        assert!(ended.stderr.contains("was begun with another task, gate or options"), "{other}: {}", ended.story());
+        assert!(ended.stderr.contains("was started with another task, gate or options"), "{other}: {}", ended.story());
     }
     assert_eq!((ended.runs().len(), model.count()), (1, 3));
 }

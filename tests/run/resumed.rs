@@ -31,7 +31,7 @@ fn a_run_that_was_taken_up_again_is_told_whole() {
     let ended = ended.again(&["runs", "show", "last"]).run();
     ended.must_exit(0);
     assert!(
-        ended.stdout.contains("● taken up again") && ended.stdout.contains("gate, attempt 1: passed"),
+        ended.stdout.contains("● resumed") && ended.stdout.contains("gate, attempt 1: passed"),
         "{}",
         ended.story()
     );
@@ -55,7 +55,7 @@ fn what_was_asked_for_under_another_gate_is_another_task() {
     let again = ["run", "--resume-or-start", "--run-key=ci", "task.md"];
     let ended = ended.again(&[&again[..], &["--lane=strict"]].concat()).anthropic(&model).run();
     ended.must_exit(2);
-    assert!(ended.stderr.contains("was begun with another task, gate or options"), "{}", ended.story());
+    assert!(ended.stderr.contains("was started with another task, gate or options"), "{}", ended.story());
     let ended = ended.again(&[&again[..], &["--report=again.json"]].concat()).anthropic(&model).run();
     ended.must_exit(0);
     let report: Value = serde_json::from_str(&ended.file("again.json").unwrap()).unwrap();
@@ -143,8 +143,7 @@ fn a_gate_that_passed_before_a_run_died_without_a_report_judges_once_more() {
     assert_eq!((words(rulings), model.count()), (vec!["failed", "passed"], 4));
     assert_eq!(ended.events_of("resumed"), [json!({ "state": "verifying", "attempt": 1, "turn": 2 })]);
     let ended = ended.again(&["runs", "show", "last"]).run();
-    for told in ["gate, attempt 1: passed", "● taken up again", "gate, attempt 1: failed", "gate, attempt 2: passed"]
-    {
+    for told in ["gate, attempt 1: passed", "● resumed", "gate, attempt 1: failed", "gate, attempt 2: passed"] {
         assert!(ended.stdout.contains(told), "{told}: {}", ended.story());
     }
     let ended = ended.again(&["runs", "resume", "last"]).run();
@@ -183,7 +182,7 @@ fn the_attempt_that_is_under_way_is_shown_after_a_resume() {
     let model = Model::new(script);
     let ended = killed(&model, &[]).again(&["runs", "resume", "last"]).anthropic(&model).run();
     ended.must_be(0, "verified");
-    let places = ["● taken up again: attempt 2 of ", "● attempt 3 of "].map(|part| ended.stderr.find(part));
+    let places = ["● resumed: attempt 2 of ", "● attempt 3 of "].map(|part| ended.stderr.find(part));
     assert!(places[0].is_some() && places[0] < places[1], "{}", ended.story());
     assert!(!ended.stderr.contains("attempt 1 of"), "{}", ended.story());
 }
@@ -195,7 +194,7 @@ fn where_the_frozen_gate_is_gone_the_run_is_ended_and_another_one_begins() {
     fs::remove_file(ended.run_folder().join("gate")).unwrap();
     let ended = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
     ended.must_exit(5);
-    assert!(ended.stderr.contains("  hint: start it again with `fledge run`"), "{}", ended.story());
+    assert!(ended.stderr.contains("  hint: start a new run with `fledge run`"), "{}", ended.story());
     let again = ["run", "task.md", "--run-key=k", "--resume-or-start"];
     let ended = ended.again(&again).anthropic(&model).run();
     ended.must_exit(0);
@@ -289,8 +288,8 @@ fn a_run_that_is_blocked_goes_on_where_it_was() {
     assert_eq!((ended.runs().len(), model.count()), (1, 5));
     assert_eq!(report["files_changed"].as_array().unwrap().len(), 2);
     let ended = ended.again(&["runs", "show", "last"]).run();
-    assert_eq!(ended.stdout.matches("● taken up again").count(), 2, "{}", ended.story());
-    assert!(!ended.stdout.contains("asked to wait"), "how it ended for now is taken back: {}", ended.story());
+    assert_eq!(ended.stdout.matches("● resumed").count(), 2, "{}", ended.story());
+    assert!(!ended.stdout.contains("asks to wait"), "how it ended for now is taken back: {}", ended.story());
     let ended = ended.again(&["runs", "replay", "last"]).run();
     ended.must_exit(0);
     let ended = ended.again(&["runs", "resume", "last"]).run();

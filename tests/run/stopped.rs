@@ -37,7 +37,7 @@ fn in_a_command_which_is_not_repeated_and_of_which_the_model_is_told() {
         assert_eq!((&report["cancelled"], &report["stopped_by"]), (&json!(false), &json!(null)));
         let shown = must_replay(run).again(&["runs", "show", "last"]).run();
         shown.must_exit(0);
-        assert!(shown.stdout.contains("● taken up again") && shown.stdout.contains("SIGTERM"), "{}", shown.story());
+        assert!(shown.stdout.contains("● resumed") && shown.stdout.contains("SIGTERM"), "{}", shown.story());
         let over = shown.again(&AGAIN).anthropic(&model).run();
         over.must_exit(3); // it was verified, so that is another one, which the model has nothing for
         assert_eq!(over.runs().len(), 2);

@@ -63,7 +63,7 @@ fn who_stops_watching_leaves_the_run_alone() {
     let (code, said) = said(watcher);
     let report = let_go(running).must_be(1, "gate_failed");
     let way_back =
-        format!("the run continues: `fledge runs watch {}` follows it again", report["run"].as_str().unwrap());
+        format!("the run continues: `fledge runs watch {}` watches it again", report["run"].as_str().unwrap());
     assert!(code == Some(130) && said.contains(&way_back), "{said}");
 }
 
@@ -75,7 +75,7 @@ fn a_run_that_is_over_is_told_as_a_whole() {
     run.must_be(0, "verified");
     let run = run.again(&["runs", "watch"]).run();
     run.must_exit(2);
-    assert!(run.stderr.contains("is under way\n  hint: `fledge runs watch last`"), "{}", run.stderr);
+    assert!(run.stderr.contains("is in progress\n  hint: run `fledge runs watch last`"), "{}", run.stderr);
     let run = run.again(&["runs", "watch", "last"]).run();
     run.must_exit(0);
     for part in [
@@ -98,5 +98,5 @@ fn where_no_run_failed_that_is_said() {
     assert!(run.stderr.contains(" has failed\n") && !run.stderr.contains("did you mean"), "{}", run.stderr);
     let run = run.again(&["runs", "resume", "last"]).run();
     run.must_exit(0);
-    assert!(run.stderr.contains("is over and verified: there is nothing to resume"), "{}", run.stderr);
+    assert!(run.stderr.contains("ended verified, so there is nothing to resume"), "{}", run.stderr);
 }

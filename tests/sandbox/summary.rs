@@ -61,7 +61,7 @@ fn a_checkout_of_somebody_else_is_refused_before_anything_is_spent() {
     }
     let ended = scene.run();
     ended.must_exit(5);
-    for said in ["belongs to user 65534, and fledge runs as user 0", "setpriv --reuid 65534", "chown -R 0"] {
+    for said in ["belongs to user 65534, but fledge runs as user 0", "setpriv --reuid 65534", "chown -R 0"] {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
     }
     let doctor = ended.again(&["doctor"]).run();

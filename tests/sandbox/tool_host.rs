@@ -128,7 +128,7 @@ async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_a
     let Some(scene) = Scene::new().await else { return };
     for command in ["kill -9 $PPID; sleep 5", "(sleep 0.1; kill -9 $PPID) & sleep 0.01; kill -9 $PPID; wait"] {
         let killed = scene.shell(command).await;
-        assert!(killed.is_error && killed.content.contains("ended in the middle"), "{command}: {}", killed.content);
+        assert!(killed.is_error && killed.content.contains("ended during this call"), "{command}: {}", killed.content);
         let next = scene.shell("echo well").await;
         assert!(!next.is_error && next.content.contains("well"), "{command}: {}", next.content);
     }
@@ -142,7 +142,7 @@ async fn a_host_that_its_own_shell_has_stopped_is_waited_for_no_longer_than_its_
     scene.shell("true").await;
     let begun = Instant::now();
     let stopped = scene.call("shell-exec", json!({ "command": "kill -STOP $PPID; sleep 60", "timeout": 1 })).await;
-    assert!(stopped.is_error && stopped.content.contains("it does not answer"), "{}", stopped.content);
+    assert!(stopped.is_error && stopped.content.contains("the tool host does not answer"), "{}", stopped.content);
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     let next = scene.shell("echo well").await;
     assert!(!next.is_error && next.content.contains("well"), "{}", next.content);

@@ -1,10 +1,11 @@
-//! How sure a rate is. Pure.
+//! Confidence interval of a rate. Pure.
 
-/// The point of the normal distribution outside of which, on both sides together, 5 % lie.
+/// The two-sided 5 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The interval of Wilson's score for so many successes of so many trials, at 95 %: E. B. Wilson, Probable Inference, the Law of Succession,
-/// and Statistical Inference, 1927; without a correction for continuity. `None` without a trial.
+/// Returns the Wilson score interval for `successes` of `trials` at 95 %, without continuity
+/// correction; `None` without trials. Source: E. B. Wilson, Probable Inference, the Law of
+/// Succession, and Statistical Inference, 1927.
 pub fn wilson(successes: usize, trials: usize) -> Option<[f64; 2]> {
     if trials == 0 {
         return None;
@@ -16,7 +17,7 @@ pub fn wilson(successes: usize, trials: usize) -> Option<[f64; 2]> {
     Some([(centre - half).max(0.0), (centre + half).min(1.0)])
 }
 
-/// A count, as a number to divide by.
+/// Converts a count to a float.
 pub(super) fn float(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
 }
@@ -25,7 +26,8 @@ pub(super) fn float(count: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics in Medicine 17 (1998), table I, method 3.
+    /// Source: R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics
+    /// in Medicine 17 (1998), table I, method 3.
     #[test]
     fn the_interval_is_that_of_the_literature() {
         for (successes, trials, low, high) in

@@ -1,5 +1,6 @@
-//! What models came to on the same tasks, each run several times: rates with their intervals, cost, turns and time. An error is no failure of a
-//! model: it is counted apart, and named. Pure.
+//! Evaluation of models on the same tasks, with several runs each: rates with intervals, cost,
+//! turns and time. An error is not a failure of the model: it is counted separately and listed.
+//! Pure.
 
 mod interval;
 #[cfg(feature = "cli")]
@@ -16,41 +17,41 @@ use serde::Serialize;
 /// The version of [`Evaluation`].
 pub const EVAL_SCHEMA_VERSION: u32 = 1;
 
-/// What models came to.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Evaluation {
-    /// The version of this form.
+    /// The version of this format.
     pub schema_version: u32,
-    /// The program that made it.
+    /// The version of fledge that wrote it.
     pub fledge: &'static str,
-    /// The batch that its runs were.
+    /// The batch of its runs.
     pub batch: String,
-    /// 0 where every run was judged and no rate is too low; else the gravest error, or 1.
+    /// 0 if every run was judged and no rate is too low; else the most severe error, or 1.
     pub exit_code: u8,
-    /// The rate that each model must have.
+    /// The rate that each model must reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rate: Option<f64>,
-    /// Models whose rate is below that.
+    /// Models with a lower rate, or without a rate.
     pub below: Vec<String>,
-    /// What all runs have cost, in millionths of a US dollar, as far as that is known.
+    /// The known cost of all runs, in millionths of a US dollar.
     pub usd_micros: u64,
-    /// What they might cost.
+    /// The money limit for all runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_usd_micros: Option<u64>,
-    /// How long this process took, in milliseconds.
+    /// The duration of this process, in milliseconds.
     pub duration_ms: u64,
-    /// Each model, over all tasks.
+    /// The results of each model over all tasks.
     pub models: Vec<Tally>,
-    /// Each task, by models.
+    /// The results of each task, by model.
     pub tasks: Vec<TaskTally>,
-    /// Runs that were not judged, and why.
+    /// Runs that were not judged, with the reasons.
     pub unjudged: Vec<Unjudged>,
-    /// Every run.
+    /// All runs.
     pub jobs: Vec<JobSummary>,
 }
 
-/// What models came to on one task.
+/// The results of the models on one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
@@ -59,39 +60,39 @@ pub struct TaskTally {
     pub models: Vec<Tally>,
 }
 
-/// What a model came to.
+/// The results of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Tally {
-    /// The model, as it was asked for.
+    /// The model, as requested.
     pub model: String,
-    /// Runs that were wanted.
+    /// Runs in total.
     pub runs: usize,
     /// Runs that were judged: by the gate, or by a limit that they reached.
     pub judged: usize,
-    /// Runs that are verified.
+    /// Verified runs.
     pub verified: usize,
     /// Runs that ended in an error.
     pub errored: usize,
-    /// Runs that were stopped, or never begun.
+    /// Runs that were stopped or never began.
     pub cut_off: usize,
-    /// Verified ones of those that were judged.
+    /// The share of verified runs among the judged ones.
     pub rate: Option<f64>,
-    /// Where the rate lies, by Wilson's score at 95 %.
+    /// The Wilson score interval of the rate at 95 %.
     pub interval: Option<[f64; 2]>,
-    /// The rate of each task, on the mean of all tasks: how likely one try solves one of them.
+    /// The mean of the rates of all tasks: the chance that one try solves a task.
     pub pass_at_1: Option<f64>,
-    /// What its runs have cost, in millionths of a US dollar, as far as that is known.
+    /// The known cost of its runs, in millionths of a US dollar.
     pub usd_micros: u64,
-    /// The mean of the runs of which it is known.
+    /// The mean cost of the runs with a known cost.
     pub mean_usd_micros: Option<u64>,
-    /// Runs of which nobody knows what they cost.
+    /// Runs with an unknown cost.
     pub unpriced: usize,
-    /// Model calls of a judged run; the median.
+    /// The median of model calls in a judged run.
     pub median_turns: Option<f64>,
-    /// Attempts of a judged run; the median.
+    /// The median of attempts in a judged run.
     pub median_attempts: Option<f64>,
-    /// Milliseconds of a judged run; the median.
+    /// The median duration of a judged run, in milliseconds.
     pub median_ms: Option<f64>,
 }
 
@@ -107,7 +108,7 @@ pub struct Unjudged {
     pub says: String,
 }
 
-/// A run, with what it was a run of.
+/// A run with its task and model.
 #[derive(Debug, Clone, Copy)]
 struct Sample<'s> {
     task: &'s str,
@@ -116,7 +117,7 @@ struct Sample<'s> {
 }
 
 impl Evaluation {
-    /// Of these runs. `of` gives the task and the model of each, by the name of its job.
+    /// Evaluates the runs of a batch. `of` returns the task and the model of a job by its name.
     pub fn new(summary: &Summary, min_rate: Option<f64>, of: impl Fn(&str) -> Option<(String, String)>) -> Self {
         let named: Vec<(String, String)> =
             summary.jobs.iter().map(|job| of(&job.outcome.job).unwrap_or_default()).collect();
@@ -154,7 +155,7 @@ impl Evaluation {
     }
 }
 
-/// What each model came to.
+/// Returns the results of each model.
 fn tallies(samples: &[Sample<'_>]) -> Vec<Tally> {
     let of = |model: &str| samples.iter().copied().filter(|sample| sample.model == model).collect::<Vec<_>>();
     each(samples, |sample| sample.model).into_iter().map(|model| tally(model, &of(model))).collect()
@@ -194,7 +195,7 @@ fn tally(model: &str, samples: &[Sample<'_>]) -> Tally {
     }
 }
 
-/// Whether it was said whether it succeeds.
+/// Returns true if the run was judged.
 fn is_judged(outcome: &Outcome) -> bool {
     matches!(outcome.standing(), Standing::Verified | Standing::Failed)
 }
@@ -217,7 +218,7 @@ fn run(outcome: &Outcome) -> Option<&Ran> {
     }
 }
 
-/// Every value there is, in the order in which it comes first.
+/// Returns the distinct values, in order of first appearance.
 fn each<'s>(samples: &[Sample<'s>], of: impl Fn(&Sample<'s>) -> &'s str) -> Vec<&'s str> {
     let mut all = Vec::new();
     for value in samples.iter().map(of) {
@@ -228,7 +229,7 @@ fn each<'s>(samples: &[Sample<'s>], of: impl Fn(&Sample<'s>) -> &'s str) -> Vec<
     all
 }
 
-/// The one in the middle, or the mean of the two.
+/// Returns the median; for an even count, the mean of the middle two.
 fn median(mut values: Vec<u64>) -> Option<f64> {
     values.sort_unstable();
     let middle = values.len() / 2;

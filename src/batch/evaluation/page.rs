@@ -1,16 +1,17 @@
-//! An evaluation in rows, for a table and for a page in Markdown. Pure.
+//! Evaluation as table rows, and as a page in Markdown. Pure.
 
 use super::{Evaluation, Tally};
 use crate::report::lane::markdown::cell;
 use crate::report::{money, seconds};
 
-/// What stands above the columns.
+/// The column headings.
 pub(crate) const HEADS: [&str; 9] =
-    ["model", "verified", "rate", "95 %", "pass@1", "cost a run", "cost", "turns", "time"];
-/// The most rows of the page's table of tasks, and of runs that were not judged.
+    ["model", "verified", "rate", "95 %", "pass@1", "cost per run", "cost", "turns", "time"];
+/// The most rows in the table of tasks, and the most runs listed as not judged.
 const ROWS: usize = 500;
 
-/// A row, in the order of [`HEADS`]; an error is no failure, and stands behind.
+/// Returns a row in the order of [`HEADS`]. Errors and stopped runs follow the count of verified
+/// runs in parentheses, since they are not failures.
 pub(crate) fn row(tally: &Tally) -> [String; 9] {
     let percent = |rate: f64| format!("{:.1} %", rate * 100.0);
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -39,7 +40,7 @@ pub(crate) fn row(tally: &Tally) -> [String; 9] {
     ]
 }
 
-/// What it came to, in one line.
+/// Describes the result in one line.
 pub(crate) fn words(evaluation: &Evaluation) -> String {
     let runs = evaluation.jobs.len();
     let mut text = format!("{} of {runs} runs judged", runs - evaluation.unjudged.len());
@@ -53,7 +54,7 @@ pub(crate) fn words(evaluation: &Evaluation) -> String {
     text
 }
 
-/// A page.
+/// Returns the page.
 pub(crate) fn page(evaluation: &Evaluation) -> String {
     let mark = if evaluation.exit_code == 0 { "✓" } else { "✗" };
     let bound = evaluation.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();

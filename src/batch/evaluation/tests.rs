@@ -1,4 +1,4 @@
-//! Evaluations by example.
+//! Example evaluations.
 
 use super::*;
 use crate::batch::outcome::NotRun;
@@ -37,7 +37,7 @@ fn over(name: &str, usd_micros: u64, end: End) -> JobSummary {
     JobSummary::new(outcome, format!("{name}.md"), "/r".into(), None)
 }
 
-/// Jobs are called `task.model.time`.
+/// Job names have the form `task.model.time`.
 fn evaluation(jobs: Vec<JobSummary>, min_rate: Option<f64>) -> Evaluation {
     let of = |job: &str| {
         let mut parts = job.split('.').map(str::to_owned);
@@ -65,7 +65,7 @@ fn an_error_is_no_failure_and_is_counted_apart() {
     let one = &evaluation.models[0];
     assert_eq!((one.runs, one.judged, one.verified, one.errored, one.cut_off), (4, 3, 2, 1, 0));
     assert_eq!((one.rate, one.interval), (Some(2.0 / 3.0), wilson(2, 3)));
-    // Half of the tries at `a`, and the one at `b`.
+    // The rate is 1/2 at `a` and 1 at `b`.
     assert_eq!(one.pass_at_1, Some(0.75));
     assert_eq!((one.usd_micros, one.mean_usd_micros, one.unpriced), (64, Some(16), 0));
     assert_eq!((one.median_turns, one.median_ms), (Some(4.0), Some(4000.0)));

@@ -1,55 +1,55 @@
-//! A batch file, read: YAML that is checked key by key; everything wrong with it is said at once.
+//! Parser of batch files: YAML with a check of every key. It reports all problems at once.
 
 use super::matrix::{Combination, Dimension, Entry, Matrix, REPOSITORY, TASK};
 use crate::task::{Commit, Defaults, Isolation, OnTamper, TaskFault, Tier, read_budget};
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value};
 use std::time::Duration;
 
-/// The most runs at once that a batch may ask for.
+/// The most parallel runs that a batch may ask for.
 pub const MOST_AT_ONCE: i64 = 1024;
-/// The most further runs for one that ended in an error.
+/// The most further runs for a job whose run ended in an error.
 pub const MOST_RETRIES: i64 = 20;
 
-/// What a batch file says. Paths are as they are written: relative to its folder.
+/// The content of a batch file. Paths are as written, relative to the folder of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchFile {
-    /// Task files, folders and globs, each with its place.
+    /// Task files, folders and globs, each with its place in the file.
     pub tasks: Vec<(Place, String)>,
-    /// Values for their parameters.
+    /// Values for the parameters of the tasks.
     pub matrix: Matrix,
-    /// Where they are worked on; none: in the folder of the command.
+    /// The repositories to work on; if empty, the folder of the command.
     pub repositories: Vec<RepositoryEntry>,
-    /// What holds for tasks that do not say it themselves.
+    /// Defaults for tasks that do not set these keys.
     pub defaults: Defaults,
     /// Models for tasks that name none.
     pub models: Vec<String>,
-    /// Runs at once.
+    /// The most runs in parallel.
     pub jobs: Option<usize>,
-    /// Whether the first job that is not verified ends the batch.
+    /// True if the first job that is not verified ends the batch.
     pub fail_fast: Option<bool>,
-    /// Further runs for one that ended in an error.
+    /// Further runs for a job whose run ended in an error.
     pub retries: Option<u32>,
-    /// How long is waited before each of these.
+    /// The pause before each further run.
     pub retry_delay: Option<Duration>,
-    /// What all of them may cost together, in millionths of a US dollar.
+    /// The money limit for all jobs together, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
 }
 
-/// A repository, as it is written.
+/// A repository, as written in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryEntry {
-    /// Where it is said.
+    /// The place in the file.
     pub place: Place,
-    /// Its folder.
+    /// The folder.
     pub path: String,
-    /// The commit that work begins from; `None`: its head.
+    /// The commit that work begins from; `None` for the head.
     pub base: Option<String>,
 }
 
-/// Reads a batch file; `source` names it in messages.
+/// Parses a batch file. `source` is its name in messages.
 ///
 /// # Errors
-/// [`TaskFault`] with everything that is wrong.
+/// [`TaskFault`] with all problems.
 pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskFault> {
     let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
@@ -102,8 +102,8 @@ fn matrix(node: &Node, problems: &mut Problems) -> Matrix {
             "include" => matrix.include = rows(key, node, problems),
             "exclude" => matrix.exclude = rows(key, node, problems),
             TASK | REPOSITORY => {
-                let taken = Problem::at(key.place, format!("`{}` is no name for a parameter here", key.text));
-                problems.push(taken.hint("`tasks` and `repositories` say which there are"));
+                let taken = Problem::at(key.place, format!("`{}` cannot name a parameter here", key.text));
+                problems.push(taken.hint("list them under `tasks` and `repositories`"));
             }
             _ => matrix.dimensions.extend(dimension(key, node, problems)),
         }
@@ -135,7 +135,7 @@ fn dimension(key: &Key, node: &Node, problems: &mut Problems) -> Option<Dimensio
         let Some(value) = value(item, problems) else { continue };
         if values.contains(&value) {
             problems
-                .push(Problem::at(item.place, format!("`{value}` stands in `{}` twice", key.text)).hint("remove one"));
+                .push(Problem::at(item.place, format!("`{value}` occurs in `{}` twice", key.text)).hint("remove one"));
         } else {
             values.push(value);
         }
@@ -165,7 +165,7 @@ fn rows(key: &Key, node: &Node, problems: &mut Problems) -> Vec<Entry> {
     items.iter().filter_map(&mut row).collect()
 }
 
-/// A text, a number or a boolean, as the text that it is in a task.
+/// Returns the text form of a text, number or boolean value.
 fn value(node: &Node, problems: &mut Problems) -> Option<String> {
     match &node.value {
         Value::Text(text) => Some(text.clone()),
@@ -189,7 +189,7 @@ fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<Repositor
     };
     if items.is_empty() {
         let empty = Problem::at(node.place, "`repositories` is an empty list: nothing would run");
-        problems.push(empty.hint("name one or remove the key"));
+        problems.push(empty.hint("name a repository or remove the key"));
     }
     let mut all = Vec::new();
     for item in items {
@@ -216,15 +216,16 @@ fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<Repositor
     all
 }
 
-/// How a repository of another machine gets here. Of what no address has in it nothing is put into a command.
+/// Returns a hint for a remote repository. An address with unusual characters does not become part
+/// of a command.
 fn clone_first(address: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '~' | '+');
     let name = address.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git");
     let is_name = !name.is_empty() && !name.starts_with(['-', '.']);
     if is_name && !address.starts_with('-') && address.chars().all(is_plain) {
-        format!("`git clone {address} ../{name}` first, from this file's folder, and write `../{name}` here")
+        format!("run `git clone {address} ../{name}` in this file's folder, then write `../{name}` here")
     } else {
-        "clone it first, and name the folder".to_owned()
+        "clone the repository first, then write its folder here".to_owned()
     }
 }
 

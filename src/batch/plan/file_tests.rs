@@ -1,4 +1,4 @@
-//! Batch files, good and bad.
+//! Valid and invalid batch files.
 
 use super::*;
 

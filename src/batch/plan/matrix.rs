@@ -1,22 +1,24 @@
-//! Which combinations of values there are, by the rules of the matrices of continuous integration
-//! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstrategymatrix>): all combinations of the
-//! listed values, without those that an `exclude` matches; then each `include` adds its further values to every combination of these that
-//! it does not contradict, and is a combination of its own where there is none.
+//! Combinations of a matrix, by the rules of GitHub Actions: `jobs.<job_id>.strategy.matrix` in
+//! <https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax>.
+//!
+//! The result begins with all combinations of the listed values, without those that an `exclude`
+//! matches. Each `include` then adds its further values to every combination that it does not
+//! contradict. If there is none, the `include` becomes a combination of its own.
 
 use crate::yaml::Place;
 
-/// The name of the dimension that the tasks are.
+/// The dimension of the tasks.
 pub(super) const TASK: &str = "task";
-/// The name of the dimension that the repositories are.
+/// The dimension of the repositories.
 pub(super) const REPOSITORY: &str = "repository";
 
-/// Values by their names, in the order in which they are written.
+/// Values by name, in the order of the file.
 pub(super) type Combination = Vec<(String, String)>;
 
 /// A name with all its values.
 pub(super) type Dimension = (String, Vec<String>);
 
-/// The lists of values, and what is put in and left out by hand.
+/// The lists of values, with `include` and `exclude`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matrix {
     pub(super) dimensions: Vec<Dimension>,
@@ -31,14 +33,14 @@ pub(super) struct Entry {
     pub(super) values: Combination,
 }
 
-/// All combinations. The `outer` dimensions are there for each of them: what a combination of its own does not say of one of these, it is
-/// there for all its values.
+/// Returns all combinations. The `outer` dimensions apply to every combination: an added
+/// combination that does not name one of them gets all of its values.
 pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combination> {
     let all: Vec<&Dimension> = outer.iter().chain(&matrix.dimensions).collect();
     let mut originals = product(Vec::new(), &all);
     originals.retain(|combination| !matrix.exclude.iter().any(|entry| is_part(&entry.values, combination)));
     if matrix.dimensions.is_empty() && !matrix.include.is_empty() {
-        originals.retain(|_| false); // each `include` is a set of values then
+        originals.retain(|_| false); // each `include` is then a set of values
     }
     let is_original = |name: &str| all.iter().any(|(own, _)| own == name) && !originals.is_empty();
     let mut extended = originals.clone();
@@ -59,7 +61,7 @@ pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combinat
     extended
 }
 
-/// A combination of its own, for all values of the outer dimensions that it does not name.
+/// Expands an added combination over all values of the outer dimensions that it does not name.
 fn expanded(values: &Combination, outer: &[Dimension], exclude: &[Entry]) -> Vec<Combination> {
     let one = |(name, all): &Dimension| match value_of(values, name) {
         Some(value) => (name.clone(), vec![value.to_owned()]),

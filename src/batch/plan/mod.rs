@@ -1,5 +1,5 @@
-//! What a batch is going to do, said before anything runs: every job by its name, with what it needs. All that is wrong with any task is
-//! said at once. Pure.
+//! Plan of a batch, made before anything runs: every job with its name and its needs. It reports
+//! all problems of all tasks at once. Pure.
 
 mod file;
 mod matrix;
@@ -26,77 +26,77 @@ use std::sync::Arc;
 /// The most jobs of one batch.
 const MOST_JOBS: usize = 10_000;
 
-/// A task's text, for all its jobs.
+/// The text of a task, shared by its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskText {
-    /// Where it came from, as it is named.
+    /// The name of its source, for messages.
     pub source: String,
     /// The text.
     pub text: Arc<str>,
 }
 
-/// What is to be planned.
+/// The input of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
     /// The tasks.
     pub tasks: Vec<TaskText>,
-    /// Values for their parameters, and where those are said.
+    /// Values for the parameters of the tasks.
     pub matrix: Matrix,
-    /// The file that says them.
+    /// The file that contains the matrix.
     pub file: String,
-    /// Its text.
+    /// The text of that file.
     pub text: Arc<str>,
-    /// The names of the repositories; none: there is one, and nobody names it.
+    /// The names of the repositories; empty if there is only one, without a name.
     pub repositories: Vec<String>,
-    /// Values for parameters of all tasks, which win.
+    /// Parameter values for all tasks. They override the matrix.
     pub params: ParamValues,
 }
 
-/// One job.
+/// A job of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its name, which no other one has.
+    /// The unique name of the job.
     pub name: String,
     /// The title of its task.
     pub title: String,
-    /// The number of its task.
+    /// The index of its task.
     pub task: usize,
-    /// The number of its repository.
+    /// The index of its repository.
     pub repository: usize,
     /// The values of its task's parameters.
     pub params: ParamValues,
-    /// The jobs that must be verified first, by their numbers.
+    /// The indices of the jobs that must be verified first.
     pub needs: Vec<usize>,
-    /// What it may cost by itself, in millionths of a US dollar.
+    /// The money limit of the job, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
-    /// Where its agent works.
+    /// The place where its agent works.
     pub isolation: Isolation,
-    /// The runs of it that race, as its task says.
+    /// The racing candidates that its task asks for.
     pub candidates: Option<Candidates>,
-    /// The job that it is one candidate for, or one repetition of; itself, where it is neither.
+    /// The job that it is a candidate for or a repetition of; otherwise its own name.
     pub of: String,
-    /// Of a candidate the first one of its race.
+    /// For a candidate, the index of the first candidate of its race.
     pub race: Option<usize>,
-    /// The models that it has by being what it is; none: those of its task.
+    /// The models of this candidate or repetition; if empty, those of the task.
     pub models: Vec<String>,
 }
 
-/// All that is wrong; shown with one problem a line, each with the file and the place.
+/// All problems of a plan. They are shown one per line, each with its file and place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanFaults {
-    /// What is wrong with a file, each file once.
+    /// The problems of each file.
     pub files: Vec<TaskFault>,
-    /// What is wrong with all of them together.
+    /// Problems of the plan as a whole.
     pub whole: Vec<String>,
 }
 
 impl PlanFaults {
-    /// What is wrong with a file whose text this is.
+    /// Adds a problem of a file with this text.
     fn say(&mut self, file: &str, text: &str, problem: Problem) {
         self.merge(&TaskFault { file: file.to_owned(), problems: Problems::from(problem).seen_in(text) });
     }
 
-    /// The same thing is said once, however many jobs it is wrong for.
+    /// Merges the problems of a file. The same problem in several jobs is listed once.
     fn merge(&mut self, fault: &TaskFault) {
         match self.files.iter_mut().find(|known| known.file == fault.file) {
             Some(known) => known.problems.merge(&fault.problems),
@@ -118,10 +118,11 @@ impl fmt::Display for PlanFaults {
 
 impl std::error::Error for PlanFaults {}
 
-/// Plans a batch. `read` makes a task of a text with values for its parameters, as it would be run in a repository.
+/// Plans a batch. `read` parses a task's text with parameter values, for the repository with the
+/// given index.
 ///
 /// # Errors
-/// [`PlanFaults`] with everything that is wrong with any of them.
+/// [`PlanFaults`] with all problems.
 pub fn plan(
     order: &Order,
     read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, TaskFault>,
@@ -170,12 +171,12 @@ pub fn plan(
         }
     }
     if jobs.is_empty() && faults.is_empty() {
-        faults.whole.push("there is nothing to run: every combination is excluded".to_owned());
+        faults.whole.push("nothing to run: every combination is excluded".to_owned());
     }
     if !faults.is_empty() {
         return Err(faults);
     }
-    // Jobs of what a task needs, in the repository that it is worked on in itself.
+    // A job needs the jobs of its needed tasks in its own repository.
     let needed = |job: &Job| {
         let is_meant = |other: &Job| needs[job.task].contains(&other.task) && other.repository == job.repository;
         (0..jobs.len()).filter(|other| is_meant(&jobs[*other])).collect::<Vec<_>>()
@@ -187,23 +188,24 @@ pub fn plan(
     Ok(jobs)
 }
 
-/// A batch has an end.
+/// Checks the number of jobs against the limit of a batch.
 ///
 /// # Errors
 /// When there are too many jobs.
 pub fn few_enough(jobs: usize) -> Result<(), PlanFaults> {
-    let message = format!("{jobs} jobs are too many: at most {MOST_JOBS} make a batch");
+    let message = format!("too many jobs: {jobs}; a batch has at most {MOST_JOBS}");
     if jobs > MOST_JOBS { Err(PlanFaults { whole: vec![message], ..PlanFaults::default() }) } else { Ok(()) }
 }
 
-/// The first two jobs that would change one checkout at the same time, where so many runs are at work at once.
+/// Returns the first two jobs that would change one checkout at the same time if `at_once` runs are
+/// in parallel.
 pub fn crowded(jobs: &[Job], at_once: usize) -> Option<(&Job, &Job)> {
     let mut all = jobs.iter().filter(|job| job.isolation == Isolation::InPlace && at_once > 1);
     let mut known: BTreeMap<usize, &Job> = BTreeMap::new();
     all.find_map(|job| Some((known.insert(job.repository, job)?, job)))
 }
 
-/// Tasks and repositories that items of the matrix name must be there.
+/// Checks that tasks and repositories named in the matrix exist.
 fn names_known(order: &Order, names: &[String], faults: &mut PlanFaults) {
     let Matrix { include, exclude, .. } = &order.matrix;
     for entry in include.iter().chain(exclude) {

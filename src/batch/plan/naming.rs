@@ -1,15 +1,16 @@
-//! Names of tasks and jobs: short, of letters that are safe in branches and files, and each there once.
+//! Names of tasks and jobs: short, unique, and of characters that are safe in branches and files.
 
 use super::matrix::Combination;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Characters of a value that are in a name.
+/// Characters of a value in a name.
 const LONGEST_VALUE: usize = 24;
 /// Characters of a name without its number.
 const LONGEST: usize = 80;
 
-/// Names of tasks by their files: the file's name, and with the folders before it where others have the same.
+/// Returns the names of tasks: the name of each file, with parent folders where several names are
+/// equal.
 pub(super) fn of_tasks(sources: &[&str]) -> Vec<String> {
     let parts = |source: &str| -> Vec<String> {
         let path = Path::new(source).with_extension("");
@@ -33,7 +34,7 @@ pub(super) fn of_tasks(sources: &[&str]) -> Vec<String> {
     names.into_iter().map(|name| free(name, &mut taken)).collect()
 }
 
-/// The name of a job: its task, its values, its repository.
+/// Returns the name of a job: its task, values and repository.
 pub(super) fn of_job(
     task: &str,
     values: &Combination,
@@ -49,7 +50,7 @@ pub(super) fn of_job(
     free(name, taken)
 }
 
-/// A name that is not taken yet: with a number behind it where it is.
+/// Returns an unused name, with a number appended if the name is taken.
 pub(super) fn free(name: String, taken: &mut BTreeSet<String>) -> String {
     let name = if name.is_empty() { "task".to_owned() } else { name.chars().take(LONGEST).collect() };
     let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
@@ -58,7 +59,7 @@ pub(super) fn free(name: String, taken: &mut BTreeSet<String>) -> String {
     first
 }
 
-/// Lower-case letters, digits, `.`, `_` and `-`.
+/// Reduces a text to lower-case letters, digits, `.`, `_` and `-`.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
@@ -71,7 +72,7 @@ pub(super) fn slug(text: &str) -> String {
     slug.trim_matches(['-', '.']).to_owned()
 }
 
-/// Names of repositories by their folders.
+/// Returns the names of repositories by their folders.
 pub fn of_folders(paths: &[&Path]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let name = |path: &&Path| slug(&path.file_name().unwrap_or_default().to_string_lossy());

@@ -1,10 +1,10 @@
-//! Which task needs which: names become numbers, and nothing needs itself in the end.
+//! Dependencies between tasks: resolves names to indices and rejects cycles.
 
 use super::{PlanFaults, TaskText};
 use crate::task;
 use crate::yaml::{Place, Problem, listed};
 
-/// What each task needs, by the numbers of these tasks. What is wrong with it is told.
+/// Returns the indices of the tasks that each task needs. Adds problems to `faults`.
 pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFaults) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<(usize, Place)>> = Vec::new();
     for (place, TaskText { source, text }) in tasks.iter().enumerate() {
@@ -16,10 +16,10 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
                 }
                 Some(need) => own.push((need, at)),
                 None => {
-                    let unknown = Problem::at(at, format!("`{name}` is no task of this batch"));
+                    let unknown = Problem::at(at, format!("`{name}` is not a task of this batch"));
                     let known = || names.iter().map(String::as_str).filter(|known| *known != names[place]);
                     let hint = match known().next() {
-                        None => "there is no other one: name it beside this one, or a folder".to_owned(),
+                        None => "the batch has no other task: add the needed file or its folder".to_owned(),
                         Some(_) => format!("there are: {}", listed(known())),
                     };
                     faults.say(source, text, unknown.hint(hint).near(&name, known()));
@@ -34,7 +34,7 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
         visit(start, &all, &mut colours, &mut path, &mut |circle, at| {
             let last = circle.last().copied().unwrap_or_default();
             let said: Vec<&str> = circle.iter().chain(circle.first()).map(|task| names[*task].as_str()).collect();
-            let problem = Problem::at(at, format!("a circle of needs: {}", said.join(" needs ")));
+            let problem = Problem::at(at, format!("circular needs: {}", said.join(" needs ")));
             faults.say(&tasks[last].source, &tasks[last].text, problem.hint("remove one of them"));
         });
     }
@@ -48,7 +48,7 @@ enum Colour {
     Black,
 }
 
-/// Depth first, without recursion on the stack of calls: a chain may be as long as there are tasks.
+/// Visits depth first with an explicit stack, since a chain may be as long as the number of tasks.
 fn visit(
     start: usize,
     needs: &[Vec<(usize, Place)>],

@@ -1,4 +1,4 @@
-//! Plans by example: what is said of good ones, and all that is wrong with bad ones.
+//! Example plans, valid and invalid.
 
 use super::*;
 use crate::task::parse_with;
@@ -72,7 +72,7 @@ fn nothing_to_run_is_an_error() {
     let batch = "tasks: x\nmatrix: { exclude: [{ task: a }] }\n";
     assert_eq!(
         planned(&order(batch, &[("a.md", "Do a")], &[])).unwrap_err(),
-        "there is nothing to run: every combination is excluded"
+        "nothing to run: every combination is excluded"
     );
 }
 

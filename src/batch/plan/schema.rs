@@ -1,4 +1,5 @@
-//! A batch file as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
+//! JSON Schema of a batch file, for editors. Words and ranges come from the parser; a test compares
+//! the keys with it.
 
 use super::{MOST_AT_ONCE, MOST_RETRIES};
 use crate::task::{Commit, Isolation, OnTamper, Tier, budget_schema};
@@ -6,23 +7,23 @@ use crate::yaml::schema::{Row, any_of, document, dollars, duration, flag, int, l
 use crate::yaml::schema::{text, text_or_texts, with};
 use serde_json::{Value, json};
 
-/// The schema of a batch file.
+/// Returns the schema of a batch file.
 pub(crate) fn schema() -> Value {
-    let tasks = "Task files, folders and globs, relative to this file: of a folder its `*.md`, but for `README.md`.";
+    let tasks = "Task files, folders and globs, relative to this file. A folder means its `*.md` without `README.md`.";
     let bounds = [
-        ("jobs", int(1..=MOST_AT_ONCE), "Runs at once. Default: one for each processor."),
-        ("fail_fast", flag(), "Whether the first task that is not verified ends all of it. Default: `false`."),
-        ("retries", int(0..=MOST_RETRIES), "Further runs for a task whose run ended in an error. Default: 0."),
-        ("retry_delay", duration(), "How long is waited before each of these. Default: `10s`."),
-        ("max_usd", dollars(), "What all of them may cost together, in US dollars. Default: no limit."),
+        ("jobs", int(1..=MOST_AT_ONCE), "Parallel runs. Default: one for each processor."),
+        ("fail_fast", flag(), "Stop the batch at the first task that is not verified. Default: `false`."),
+        ("retries", int(0..=MOST_RETRIES), "Extra runs of a task whose run ended in an error. Default: 0."),
+        ("retry_delay", duration(), "Delay before each extra run. Default: `10s`."),
+        ("max_usd", dollars(), "Cost limit of all runs together, in US dollars. Default: no limit."),
     ];
     let rows: [Row; 4] = [
         ("tasks", text_or_texts("tasks/*.md"), tasks),
-        ("matrix", matrix(), "Values for the parameters of the tasks: each task is run with every combination."),
-        ("repositories", repositories(), "Folders that each task is worked on in. Default: the one of the command."),
-        ("defaults", defaults(), "What holds for tasks that do not say it themselves."),
+        ("matrix", matrix(), "Values of task parameters. Each task runs with every combination."),
+        ("repositories", repositories(), "Folders in which each task runs. Default: the folder of the command."),
+        ("defaults", defaults(), "Defaults for tasks that do not set these keys."),
     ];
-    let what = "Many tasks, with the values and the repositories that they are run with: `fledge run batch.yaml`.";
+    let what = "Many tasks, with their parameter values and repositories: `fledge run batch.yaml`.";
     document("batch", "A fledge batch", what, map_with(&["tasks"], rows.into_iter().chain(bounds)))
 }
 
@@ -31,8 +32,8 @@ fn matrix() -> Value {
     let values = like(json!({ "type": "array", "minItems": 1, "items": value.clone() }), json!(["1", "2"]));
     let entry = with(names_to(value), json!({ "minProperties": 1 }));
     let entries = |what: &str| json!({ "type": "array", "items": entry.clone(), "description": what });
-    let include = entries("Further values for combinations that they do not contradict, or combinations of their own.");
-    let exclude = entries("Combinations that are left out; `task` and `repository` may be named in them too.");
+    let include = entries("Extra values for the combinations that do not contradict them, or additional combinations.");
+    let exclude = entries("Combinations to leave out. Entries may also name `task` and `repository`.");
     with(names_to(values), json!({ "properties": { "include": include, "exclude": exclude } }))
 }
 
@@ -41,7 +42,7 @@ fn repositories() -> Value {
         &["path"],
         [
             ("path", like(text(), "../service"), "The folder, relative to this file."),
-            ("base", like(text(), "origin/main"), "The commit that work begins from. Default: its head."),
+            ("base", like(text(), "origin/main"), "The commit where the work begins. Default: the repository's head."),
         ],
     );
     json!({ "type": "array", "minItems": 1, "items": any_of([like(text(), "../library"), with_base]) })
@@ -49,14 +50,14 @@ fn repositories() -> Value {
 
 fn defaults() -> Value {
     map([
-        ("model", text_or_texts("anthropic/claude-sonnet-4-5"), "The model, and those that stand in for it."),
+        ("model", text_or_texts("anthropic/claude-sonnet-4-5"), "The model, or a list: the model and its fallbacks."),
         ("lane", text_or_texts("verify"), "The lane that is the gate, or a list of lanes."),
-        ("max_retries", int(0..=100), "Further attempts after the first one when the gate says no."),
+        ("max_retries", int(0..=100), "Extra attempts after the first if the gate fails."),
         ("on_tamper", one_of(&OnTamper::WORDS), "What happens when a protected path was changed."),
-        ("tier", one_of(&Tier::WORDS), "Which tools there are."),
-        ("commit", one_of(&Commit::WORDS), "What becomes a commit."),
+        ("tier", one_of(&Tier::WORDS), "The set of tools for the agent."),
+        ("commit", one_of(&Commit::WORDS), "What to commit."),
         ("isolation", one_of(&Isolation::WORDS), "Where the agent works. Default: `worktree`."),
-        ("budget", budget_schema(), "What each run may spend."),
+        ("budget", budget_schema(), "The budget of each run."),
     ])
 }
 

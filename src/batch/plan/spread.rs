@@ -1,11 +1,13 @@
-//! One job becomes several: candidates that race, or repetitions with each of some models. And the places of all of them in a course. Pure.
+//! Expansion of jobs into racing candidates, or into repetitions with several models. It also
+//! builds the seats of a course. Pure.
 
 use super::Job;
 use super::naming::{free, slug};
 use crate::batch::course::Seat;
 use std::collections::BTreeSet;
 
-/// Jobs with a job for each candidate. Who needs one that has candidates needs one of these.
+/// Replaces each job that has candidates with one job per candidate. A job that needs such a job
+/// needs one of its candidates.
 pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
     let mut taken: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let (mut all, mut places) = (Vec::new(), Vec::new());
@@ -28,8 +30,8 @@ pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
     all
 }
 
-/// Each job so often with each of these models, or with its task's. First everything once, then everything once more: what is cut off is
-/// cut off evenly.
+/// Repeats each job `times` times with each model, or with its task's models. All jobs run once
+/// before any is repeated, so an early end affects all of them equally.
 pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
     let mut taken = BTreeSet::new();
     let models: Vec<Vec<String>> =
@@ -47,7 +49,7 @@ pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
     all
 }
 
-/// The places of jobs in a course: of candidates whom a job needs, one is enough.
+/// Returns the seats of jobs in a course. Of the candidates that a job needs, one is enough.
 pub fn seats(jobs: &[Job]) -> Vec<Seat> {
     let seat = |job: &Job| {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();

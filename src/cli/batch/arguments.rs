@@ -1,4 +1,4 @@
-//! What `fledge run` takes for many tasks, and how that goes together with what a batch file says.
+//! Arguments of `fledge run` for several tasks. They override the keys of a batch file.
 
 use crate::batch::Bounds;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
@@ -11,25 +11,33 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Many tasks")]
 pub(in crate::cli) struct BatchArguments {
-    /// Runs at once [default: one for each processor]
+    /// Run at most N tasks in parallel [default: number of processors]
+    ///
+    /// For the candidates of one task, the default is at least their number.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     jobs: Option<u32>,
-    /// End all of it with the first task that is not verified
+    /// End the batch at the first task that is not verified
     #[arg(long)]
     fail_fast: bool,
-    /// Run the others all the same (this is the default)
+    /// Run the remaining tasks even if one fails (default)
+    ///
+    /// Overrides `fail_fast` of a batch file.
     #[arg(long, conflicts_with = "fail_fast")]
     keep_going: bool,
-    /// Further runs for a task whose run ended in an error; what a gate has said is never tried again
+    /// Retry a task up to N times if its run ended in an error, 0 to 20 [default: 0]
+    ///
+    /// A verdict of the gate is a result and is never retried.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MOST_RETRIES))]
     retries: Option<u32>,
-    /// How long to wait before each of these [default: 10s]
+    /// Pause before each retry, e.g. 30s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = delay)]
     retry_delay: Option<Duration>,
-    /// Runs of the task that race, each in a worktree: the first one that is verified ends the others. It costs the tokens of all of them
+    /// Race N runs of the task, 2 to 16; the first verified run ends the others
+    ///
+    /// Each run has its own worktree. All runs cost tokens.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(CANDIDATES))]
     pub(super) candidates: Option<u32>,
-    /// Go on with the newest batch of these tasks: what is finished is not done again
+    /// Resume the newest batch of these tasks; finished jobs are not repeated
     #[arg(long, conflicts_with = "resume_or_start")]
     pub(super) resume: bool,
 }
@@ -39,25 +47,25 @@ fn delay(text: &str) -> Result<Duration, String> {
 }
 
 impl BatchArguments {
-    /// Whether anything is said that is only of use for many tasks.
+    /// Returns true if an argument is set that makes sense for several tasks only.
     pub(in crate::cli) fn is_any(&self) -> bool {
         let Self { jobs, fail_fast, keep_going, retries, retry_delay, candidates, resume } = self;
         let is_said = jobs.is_some() || retries.is_some() || retry_delay.is_some() || candidates.is_some();
         is_said || *fail_fast || *keep_going || *resume
     }
 
-    /// Whether it is said how many runs there are at once.
+    /// Returns true if `--jobs` is set.
     pub(super) fn has_jobs(&self) -> bool {
         self.jobs.is_some()
     }
 
-    /// A flag that is of no use where every run is measured.
+    /// Returns a flag that is set and has no meaning in an evaluation.
     pub(super) fn not_for_eval(&self) -> Option<&'static str> {
         let flags = [("--fail-fast", self.fail_fast), ("--candidates", self.candidates.is_some())];
         flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
     }
 
-    /// The bounds: of the flags, then of the file.
+    /// Returns the bounds. The flags override the file.
     pub(super) fn bounds(&self, file: &BatchFile, usd_micros: Option<u64>) -> Bounds {
         let usual = Bounds::default();
         let jobs = self.jobs.and_then(|jobs| usize::try_from(jobs).ok()).or(file.jobs);
@@ -72,7 +80,7 @@ impl BatchArguments {
     }
 }
 
-/// Processors that may be used.
+/// Returns the number of usable processors, at least 1.
 pub(in crate::cli) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

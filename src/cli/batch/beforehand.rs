@@ -1,5 +1,6 @@
-//! What would end a job before its model is asked, found before any job begins: models that cannot be connected, bases that are not there,
-//! lanes and files that a task names and its commit does not have. All of it is said at once.
+//! Checks before the first job of a batch begins: models that cannot be connected, missing bases,
+//! and lanes or files that a task names but its commit does not contain. All faults are reported
+//! together.
 
 use super::super::block_on;
 use super::super::connect::{Asked, Shared};
@@ -19,34 +20,35 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// What was found.
+/// The result of these checks.
 #[derive(Debug)]
 pub(super) struct Beforehand {
     pub(super) models: BTreeMap<Wanted, Shared>,
-    /// How many requests wait since these may not be asked faster.
+    /// The number of requests that wait because of the models' rate limits.
     pub(super) waiting: watch::Receiver<usize>,
-    /// What people should know, a line each.
+    /// Notes for the user, one line each.
     pub(super) notes: Vec<String>,
 }
 
-/// Where jobs begin: their repository, and for those with a worktree the commit that is named for it.
+/// The start of jobs: the index of their repository and, for jobs with a worktree, their base if
+/// they name one.
 type Start = (usize, Option<Option<String>>);
 
-/// What is there where jobs begin.
+/// The files and settings at a start.
 #[derive(Debug)]
 struct Ground {
     settings: Settings,
-    /// The settings of the checkout, and its files that are not committed.
+    /// The settings of the checkout, and its uncommitted files.
     checkout: (Settings, Uncommitted),
     lanes: Option<PathBuf>,
     _scratch: TempDir,
 }
 
 impl Sites<'_> {
-    /// Looks at all that jobs begin with.
+    /// Checks the start of all jobs.
     ///
     /// # Errors
-    /// What is wrong, for each task once.
+    /// All faults, once for each task.
     pub(super) fn beforehand(&self, jobs: &[Job], texts: &[TaskText]) -> Result<Beforehand, Failure> {
         let (mut faults, mut notes) = (Vec::new(), Vec::new());
         let mut tasks = Vec::new();
@@ -85,7 +87,7 @@ impl Sites<'_> {
         all
     }
 
-    /// Has each task planned as its run would be, as far as that does not rest on what another job does.
+    /// Plans each task as its run would, unless the plan depends on the work of another job.
     fn grounded(
         &self,
         tasks: &[(&Job, Task)],
@@ -110,7 +112,7 @@ impl Sites<'_> {
                         continue;
                     }
                     for (source, fault) in ground.planned(&all) {
-                        // Of a lane its file says where that is.
+                        // The fault of a lane already names the lane's file.
                         faults.push(match &fault.lane {
                             Some(_) if place.is_empty() => Error::new(fault),
                             Some(_) => Error::new(fault.renamed(|path| self.inside(start.0, path))),
@@ -124,20 +126,21 @@ impl Sites<'_> {
         Ok(())
     }
 
-    /// A file of a repository, by the repository's name too; one of another commit is in no folder.
+    /// Names a file by its repository. A file of another commit is in no folder, so its name
+    /// follows the folder's.
     fn inside(&self, repository: usize, path: &str) -> String {
         let folder = &self.all[repository].folder;
         let rev = self.request.options.lanes_from().filter(|rev| path.starts_with(&format!("{rev}:")));
         if rev.is_some() { format!("{}: {path}", folder.display()) } else { folder.join(path).display().to_string() }
     }
 
-    /// What is there where jobs begin, with what people should know of it.
+    /// Reads the files and settings at a start. Also returns notes for the user.
     fn ground(&self, start: &Start) -> Result<Result<(Ground, Vec<String>), PlanFault>, Failure> {
         let (site, from) = (&self.all[start.0], &start.1);
         let place = Place { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };
         let settings = self.request.options.settings(self.environment, &place, &Late::default());
         let settings = Settings { memory: None, ..settings };
-        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
         let found = block_on(async {
             let lanes = lanes_at(&settings, scratch.path()).await?;
             match from {
@@ -155,15 +158,18 @@ impl Sites<'_> {
 }
 
 impl Ground {
-    /// Says which files of the checkout are not committed and would decide what these tasks do.
+    /// Returns messages about uncommitted files of the checkout that would affect these tasks.
     fn uncommitted(&self, all: &[(&Job, &Task)]) -> BTreeSet<String> {
         let (settings, files) = &self.checkout;
         let tasks = alike(all.iter().filter(|(job, _)| job.needs.is_empty())).into_values();
         tasks.filter_map(|(task, _)| files.must_not_decide(&task, settings).err()).map(|fault| fault.message).collect()
     }
 
-    /// Plans all that begins here, and gives what is wrong, with the task's source: tasks that say the same of all but their texts once. What may
-    /// rest on another job's work is left to its own run, and so is what only that can find out.
+    /// Plans the jobs that begin here. Returns the faults with the sources of their tasks. Tasks
+    /// that differ only in their texts are planned once.
+    ///
+    /// A job that may depend on another job's work is left to its own run. So are faults that only
+    /// the run can find.
     fn planned(&self, all: &[(&Job, &Task)]) -> Vec<(String, PlanFault)> {
         let begins = |nth: usize, (job, task): &(&Job, &Task)| {
             job.needs.is_empty() && (nth == 0 || task.isolation != Isolation::InPlace)
@@ -175,7 +181,8 @@ impl Ground {
                 prepare(&task, &self.settings, &StartingPoint::unread(&self.settings.workspace), self.lanes.as_deref());
             let Err(fault) = planned else { continue };
             if matches!(fault.reason, Reason::BadInput | Reason::PlanFailed) {
-                // It begins with the source, where it names that.
+                // The message begins with the source where it names it, and the source is empty
+                // here.
                 let message = fault.message.strip_prefix(": ").unwrap_or(&fault.message).to_owned();
                 let fault = PlanFault { message, ..fault };
                 faults.extend(sources.into_iter().map(|source| (source.to_owned(), fault.clone())));
@@ -186,7 +193,8 @@ impl Ground {
     }
 }
 
-/// The tasks without their texts, each once, with the sources of those that say the same.
+/// Groups tasks that differ only in their texts and models. Returns each group's task without
+/// these, and the sources of its members.
 fn alike<'t>(tasks: impl Iterator<Item = &'t (&'t Job, &'t Task)>) -> BTreeMap<String, (Task, Vec<&'t str>)> {
     let mut alike: BTreeMap<String, (Task, Vec<&str>)> = BTreeMap::new();
     for (_, task) in tasks {

@@ -1,5 +1,5 @@
-//! Removes what is left of runs that nobody goes on with: worktrees, branches and commits of turns of beaten candidates, and worktrees of an
-//! evaluation.
+//! Removal of what finished runs left behind: worktrees, branches and turn commits of beaten
+//! candidates, and worktrees of an evaluation.
 
 use crate::config::Environment;
 use crate::driver::{Stop, kept_as, project_of, terms, trees};
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long a removal goes on once the user wants all of it to stop.
+/// The time that a removal may still take after the user asked to stop.
 const IN_HASTE: Duration = Duration::from_millis(100);
 
-/// What a run has left.
+/// The remains of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leftover {
     pub(super) run: RunId,
-    /// Its worktree, with work in it that is not committed.
+    /// The worktree, if it holds uncommitted work.
     pub(super) folder: Option<PathBuf>,
-    /// What it has committed, on a branch of its own.
+    /// The commit on the run's own branch.
     pub(super) commit: Option<String>,
 }
 
-/// Whose leavings these are.
+/// The kind of run that the remains belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// A candidate that was beaten: its worktree stays where the state of its files is not kept.
+    /// A beaten candidate. Its worktree stays if the state of its files is not stored.
     Beaten,
     /// A run of an evaluation, which delivers nothing.
     Measured,
 }
 
-/// Where it is, and from where it is seen.
+/// The context of a removal.
 #[derive(Debug)]
 pub(super) struct Clearing<'c> {
     pub(super) state_dir: &'c Path,
@@ -45,7 +45,8 @@ pub(super) struct Clearing<'c> {
 }
 
 impl Clearing<'_> {
-    /// Removes it. What stays is found by `fledge worktrees` and `git branch`.
+    /// Removes the remains. `fledge worktrees` and `git branch` still find what could not be
+    /// removed.
     pub(super) async fn clear(&self, left: &Leftover, of: Of) {
         let own = CancellationToken::new();
         let late = async {
@@ -66,7 +67,7 @@ impl Clearing<'_> {
     async fn remove(&self, left: &Leftover, of: Of, stop: &CancellationToken) -> Result<(), Box<dyn Error>> {
         let env: Vec<(String, String)> = self.environment.hand_env().into_iter().collect();
         let scratch = tempfile::tempdir()?;
-        // The record is beside the folder that the worktree is in.
+        // The record is next to the folder that contains the worktree.
         let outer = left.folder.as_deref().and_then(Path::parent);
         let record = outer.map(Record::read).transpose()?.flatten();
         if of == Of::Measured {
@@ -95,7 +96,7 @@ impl Clearing<'_> {
     }
 }
 
-/// What is left of a worktree now.
+/// Marks a worktree as removed if its folder no longer exists.
 pub(super) fn as_it_is(worktree: Workplace) -> Workplace {
     let stays = matches!(worktree.state, WorkplaceState::Kept | WorkplaceState::Unclear);
     let is_gone = stays && !Path::new(&worktree.path).exists();

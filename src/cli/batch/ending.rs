@@ -1,4 +1,5 @@
-//! What is made of all that runs came to: a batch's table and reports, what the winner of a race delivers, or an evaluation.
+//! Output at the end of a batch: its table and reports, the delivery of a race's winner, or an
+//! evaluation.
 
 use super::super::failure::Failure;
 use super::super::paint::Tone;
@@ -17,25 +18,25 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a model is called of which nobody has said which one it is.
+/// The name of the model in a job that names none.
 const CONFIGURED: &str = "configured";
 
-/// The end of a batch.
+/// The output at the end of a batch.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// A row for each job.
     Many(Results),
-    /// What the winner has done, as if it had run alone.
+    /// The result of the winner, as if it had run alone.
     Race(Race),
-    /// Rates of models.
+    /// Success rates of models. The map gives the task and the model of each job.
     Eval(Results, EvalTerms, BTreeMap<String, (String, String)>),
 }
 
 impl Ending {
-    /// Finds the places of all that is to be written.
+    /// Finds the places of all files to write.
     ///
     /// # Errors
-    /// A file without a place, two for one, or one of a form that there is not.
+    /// When a file cannot be written, two have the same place, or a form is for a single task only.
     pub(super) fn find(
         request: &Request<'_>,
         jobs: &[Job],
@@ -57,7 +58,7 @@ impl Ending {
         })
     }
 
-    /// Of a batch of which nothing is written.
+    /// Creates the ending of a batch that writes no files.
     #[cfg(test)]
     pub(super) fn of_nothing(environment: &Environment) -> Self {
         Self::Many(Results::of_job(Path::new("."), environment))
@@ -70,12 +71,12 @@ impl Ending {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(super) fn code(&self, summary: &Summary) -> u8 {
         self.evaluation(summary).map_or(summary.exit_code, |evaluation| evaluation.exit_code)
     }
 
-    /// The last event.
+    /// Returns the last event of the batch.
     pub(super) fn event<'s>(&self, summary: &'s Summary) -> BatchEvent<'s> {
         match self.evaluation(summary) {
             None => BatchEvent::BatchFinished(Cow::Borrowed(summary)),
@@ -83,7 +84,8 @@ impl Ending {
         }
     }
 
-    /// The table; of what was not judged it names the runs whose end was not `told` before.
+    /// Returns the table. For an evaluation, the table also names runs without a verdict, except
+    /// the jobs in `told`.
     pub(super) fn lines(&self, summary: &Summary, told: &BTreeSet<String>) -> Vec<Line> {
         match self.evaluation(summary) {
             None => {
@@ -94,7 +96,7 @@ impl Ending {
         }
     }
 
-    /// What is wrong, in a line each.
+    /// Returns the failures, one line each.
     pub(super) fn failures(&self, summary: &Summary) -> Vec<Line> {
         match self.evaluation(summary) {
             None => page::failures(summary),
@@ -106,7 +108,8 @@ impl Ending {
         }
     }
 
-    /// Tells a job of GitHub's what one of the runs came to; of an evaluation a failure is nothing to complain of.
+    /// Annotates the result of a run for GitHub Actions. In an evaluation, a failed run is a normal
+    /// result and gets no annotation.
     pub(super) fn annotate(&self, result: &TaskResult) {
         match self {
             Self::Many(results) => results.annotate(result),
@@ -117,7 +120,7 @@ impl Ending {
     /// Writes all files.
     ///
     /// # Errors
-    /// The first that cannot be written.
+    /// The first file that cannot be written.
     pub(super) fn write(&self, summary: &Summary) -> Result<(), Failure> {
         match self {
             Self::Many(results) => results.write_batch(summary),
@@ -133,7 +136,7 @@ impl Ending {
     }
 }
 
-/// Runs that were not judged, but for those that are known.
+/// Returns a line for each run without a verdict, except the `known` ones.
 fn unjudged(evaluation: &Evaluation, known: &BTreeSet<String>) -> Vec<Line> {
     let line = |run: &Unjudged| {
         let text = format!("- {}: {}: {}", run.job, run.standing.word(), super::super::paint::one_line(&run.says));
@@ -142,7 +145,8 @@ fn unjudged(evaluation: &Evaluation, known: &BTreeSet<String>) -> Vec<Line> {
     evaluation.unjudged.iter().filter(|run| !known.contains(&run.job)).map(line).collect()
 }
 
-/// An evaluation as a table: models over all tasks, then by task, then what was not judged and not `told` yet.
+/// Formats an evaluation as a table: the models over all tasks, then by task. Runs without a
+/// verdict that are not in `told` follow.
 fn rates(evaluation: &Evaluation, told: &BTreeSet<String>) -> Vec<Line> {
     let mut rows: Vec<Vec<String>> = vec![pages::HEADS.map(str::to_owned).to_vec()];
     let add = |rows: &mut Vec<Vec<String>>, tally: &Tally| rows.push(pages::row(tally).to_vec());

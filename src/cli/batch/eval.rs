@@ -1,4 +1,5 @@
-//! `fledge eval`: tasks × models × repetitions, each a run in a worktree that is removed afterwards; rates of models out, and nothing delivered.
+//! `fledge eval`: runs tasks × models × repetitions, each in a temporary worktree. Reports success
+//! rates of the models, and delivers nothing.
 
 use super::super::failure::Failure;
 use super::super::options::RunOptions;
@@ -10,27 +11,27 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Each task is run --repeat times with each --model, in a worktree of its own that is removed afterwards; nothing is committed or\n\
-    remembered. A run counts as verified by its gate. One that ends in an error is named, and not in the rate.\n\n\
+#[command(after_help = "Each task runs --repeat times with each --model, in a separate worktree that fledge removes \
+    afterwards. Runs commit nothing and\n\
+    store no memories. The gate decides whether a run is verified. Runs that end in an error are listed but not \
+    counted in the rate.\n\n\
     Examples:\n  fledge eval tasks --model claude --model gpt --repeat 5 --jobs 4\n  \
     fledge eval tasks --repeat 10 --max-usd 5 --summary rates.md --report rates.json\n  \
-    fledge eval tasks/*.md --model openai/gpt-5-mini --repeat 8 --min-rate 0.8\n  fledge eval tasks --model claude --repeat 5 --resume"
-)]
+    fledge eval tasks/*.md --model openai/gpt-5-mini --repeat 8 --min-rate 0.8\n  fledge eval tasks --model claude --repeat 5 --resume")]
 pub(in crate::cli) struct EvalArguments {
-    /// The tasks: files, folders, globs, or one batch.yaml
+    /// Tasks: files, folders, globs, or one batch.yaml
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<String>,
-    /// Runs of each task with each model
+    /// Run each task N times with each model, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// Exit with 1 when the rate of a model is lower: a number from 0 to 1
+    /// Exit with 1 if the rate of a model is below RATE, a number from 0 to 1
     #[arg(long, value_name = "RATE", value_parser = rate)]
     min_rate: Option<f64>,
-    /// A value for a parameter of the tasks
+    /// Set a parameter of the tasks
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
-    /// A YAML file with values for parameters; --param wins
+    /// Read parameters from a YAML FILE; --param overrides them
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
     #[command(flatten)]
@@ -39,32 +40,32 @@ pub(in crate::cli) struct EvalArguments {
     batch: BatchArguments,
 }
 
-/// What is measured, and what is asked of it.
+/// The parameters of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) struct EvalTerms {
-    /// Models that are compared; none: the ones of the tasks.
+    /// The models to compare. If empty, each task's own models.
     pub(super) models: Vec<String>,
-    /// Runs of each task with each of these.
+    /// The runs of each task with each model.
     pub(super) repeat: u32,
-    /// The least rate.
+    /// The lowest acceptable success rate.
     pub(super) min_rate: Option<f64>,
 }
 
 fn rate(text: &str) -> Result<f64, &'static str> {
     let rate = text.parse::<f64>().ok().filter(|rate| (0.0..=1.0).contains(rate));
-    rate.ok_or("it is a number from 0 to 1, like 0.8")
+    rate.ok_or("expected a number from 0 to 1, e.g. 0.8")
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// Whatever was wrong before the first run began.
+/// All faults before the first run began.
 pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &Environment) -> Result<u8, Failure> {
     let EvalArguments { tasks, repeat, min_rate, param, params, options, batch } = arguments;
     if let Some(flag) = batch.not_for_eval().or_else(|| options.not_for_eval()) {
         let error =
-            anyhow!("{flag}: an evaluation runs every task by itself in a worktree, to its end, and delivers nothing");
-        return Err(Failure::input(error).hint("leave the flag out"));
+            anyhow!("{flag}: an evaluation runs each task alone in a worktree, to its end, and delivers nothing");
+        return Err(Failure::input(error).hint("omit the flag"));
     }
     let mut models = options.models().to_vec();
     models.dedup();

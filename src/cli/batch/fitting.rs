@@ -1,17 +1,17 @@
-//! What a task has to be to be raced, or to be a measure of models.
+//! Checks that a task fits a race or an evaluation.
 
 use super::Request;
 use crate::task::{Candidates, Commit, GateChoice, Isolation, Task};
 
-/// A task, as the request has it.
+/// Adapts a task to the request.
 ///
 /// # Errors
-/// Why it cannot be that, and what to do.
+/// The reason why the task does not fit, and a fix.
 pub(super) fn fitted(task: Task, request: &Request<'_>) -> Result<Task, String> {
     if request.eval.is_some() { compared(task) } else { raced(task, request) }
 }
 
-/// A task whose candidates have worktrees.
+/// Adapts a task for `fledge run`. Candidates need worktrees.
 fn raced(mut task: Task, request: &Request<'_>) -> Result<Task, String> {
     if let Some(count) = request.arguments.candidates {
         task.candidates = Some(Candidates::Count(count));
@@ -19,26 +19,24 @@ fn raced(mut task: Task, request: &Request<'_>) -> Result<Task, String> {
     match &task.candidates {
         None => Ok(task),
         Some(_) if task.isolation == Isolation::InPlace => {
-            Err("candidates each have a worktree, and this is worked on in place (leave `isolation: in-place` out)"
-                .into())
+            Err("candidates need worktrees, but this task runs in place (remove `isolation: in-place`)".into())
         }
         Some(Candidates::Models(_)) if request.options.has_models() => {
-            Err("`candidates` names the models, and so does --model (leave one of the two out, or say --candidates N)"
-                .into())
+            Err("both `candidates` and --model name models (omit one of them, or use --candidates N)".into())
         }
         Some(Candidates::Models(_) | Candidates::Count(_)) => Ok(task),
     }
 }
 
-/// A task that measures: each run by itself, judged, and nothing delivered.
+/// Adapts a task for an evaluation: a separate run in a worktree, with a gate and without delivery.
 fn compared(task: Task) -> Result<Task, String> {
     if !task.needs.is_empty() {
         return Err(
-            "it needs other tasks, and an evaluation delivers nothing that it could go on from (leave it out)".into()
+            "this task needs other tasks, but an evaluation delivers nothing to build on (leave the task out)".into()
         );
     }
     if task.gate == GateChoice::Skip {
-        return Err("it skips its gate, and without one nothing says whether a run succeeds (name a lane)".into());
+        return Err("this task skips its gate, so no run can succeed or fail (name a lane)".into());
     }
     Ok(Task { candidates: None, isolation: Isolation::Worktree, commit: Some(Commit::None), ..task })
 }

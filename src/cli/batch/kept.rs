@@ -1,4 +1,4 @@
-//! `fledge batch`: what became of earlier batches of a project, from a file for each that has ended.
+//! `fledge batch`: results of earlier batches of a project. Each ended batch has a file.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -17,11 +17,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The folder with these files, in that of a project.
+/// The folder of these files, within the project's state folder.
 const FOLDER: &str = "batches";
-/// Batches that are kept of a project: the newest.
+/// The number of batches to keep for a project, newest first.
 const KEPT: usize = 100;
-/// The most bytes of a file that is read.
+/// The largest file to read, in bytes.
 const LARGEST: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
@@ -37,16 +37,16 @@ pub(in crate::cli) struct PastArguments {
 
 #[derive(Debug, Subcommand)]
 enum PastVerb {
-    /// List the batches that have ended, the newest first
+    /// List ended batches, newest first
     #[command(after_help = "Examples:\n  fledge batch list")]
     List,
-    /// Show what became of each job of a batch
+    /// Show the result of each job of a batch
     #[command(after_help = "Examples:\n  fledge batch show\n  fledge batch show last --json")]
     Show {
-        /// The start of its name, or `last`
+        /// Batch: the start of its name, or `last`
         #[arg(default_value = "last")]
         batch: String,
-        /// As JSON, to standard output
+        /// Print JSON to standard output
         #[arg(long)]
         json: bool,
     },
@@ -61,7 +61,7 @@ struct Kept {
     jobs: Vec<JobSummary>,
 }
 
-/// Keeps what a batch came to.
+/// Stores the summary of a batch, and removes the oldest files.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -75,10 +75,10 @@ pub(super) fn keep(summary: &Summary, state_dir: &Path, workspace: &Path) -> Res
     Ok(())
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no such batch, or its file cannot be read.
+/// When the batch does not exist, or its file cannot be read.
 pub(in crate::cli) fn past(arguments: &PastArguments, environment: &Environment) -> Result<u8, Failure> {
     let workspace = arguments.project.root(environment)?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
@@ -91,7 +91,7 @@ pub(in crate::cli) fn past(arguments: &PastArguments, environment: &Environment)
 
 fn list(all: &[(SystemTime, PathBuf)]) -> Result<u8, Failure> {
     if all.is_empty() {
-        paint::line(&[(Tone::Plain, "no batch of this project has ended yet: `fledge run tasks/` runs one")]);
+        paint::line(&[(Tone::Plain, "no batch of this project has ended yet; start one with `fledge run tasks/`")]);
     }
     let now_ms = jiff::Timestamp::now().as_millisecond();
     for (at, path) in all {
@@ -112,15 +112,17 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Fai
         [one] => one,
         [] if all.is_empty() => {
             let error = anyhow!("no batch of this project has ended yet");
-            return Err(Failure::input(error).hint("one that was cut off goes on with the same command and --resume"));
+            return Err(
+                Failure::input(error).hint("to continue an interrupted batch, repeat its command with --resume")
+            );
         }
         [] => {
             let error = anyhow!("there is no batch `{name}`");
-            return Err(Failure::input(error).hint("`fledge batch list` shows those that there are"));
+            return Err(Failure::input(error).hint("run `fledge batch list` to see them"));
         }
         several => {
             let names: Vec<String> = several.iter().map(|(_, path)| stem(path)).collect();
-            return Err(Failure::input(anyhow!("`{name}` begins the names of several: {}", names.join(", "))));
+            return Err(Failure::input(anyhow!("`{name}` matches several batches: {}", names.join(", "))));
         }
     };
     let (text, summary) = read(path)?;
@@ -134,16 +136,16 @@ fn show(all: &[(SystemTime, PathBuf)], name: &str, json: bool) -> Result<u8, Fai
     Ok(0)
 }
 
-/// Reads a file.
+/// Reads a file. Returns its text and the summary in it.
 fn read(path: &Path) -> Result<(String, Summary), Failure> {
     let text = read_text(path, LARGEST).map_err(Failure::own)?.unwrap_or_default();
     let kept: Result<Kept, _> = serde_json::from_str(&text);
     let Kept { batch, max_usd_micros, duration_ms, jobs } =
-        kept.with_context(|| format!("{} is not what fledge writes there", path.display())).map_err(Failure::own)?;
+        kept.with_context(|| format!("{} is not a batch summary of fledge", path.display())).map_err(Failure::own)?;
     Ok((text, Summary::new(batch, jobs, max_usd_micros, duration_ms)))
 }
 
-/// The files of batches with their times, the newest first.
+/// Returns the files of batches with their times, newest first.
 fn files(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_one = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");

@@ -1,4 +1,5 @@
-//! `fledge run` for many tasks: files, folders, globs or a batch file in; a table, reports and the gravest exit code out.
+//! `fledge run` for several tasks, given as files, folders, globs or a batch file. Reports a table,
+//! files and the most severe exit code.
 
 mod arguments;
 mod beforehand;
@@ -57,32 +58,32 @@ use voice::Voice;
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
 
-/// Where it is kept which batch of the same tasks is the newest.
+/// The folder with the records of the newest batch of each set of tasks, in the state folder.
 const NEWEST: &str = "batches";
 
-/// What was asked for.
+/// The request of the command line.
 #[derive(Debug)]
 pub(super) struct Request<'r> {
     /// Files, folders, globs, or one batch file.
     pub(super) tasks: &'r [String],
     /// Values for parameters.
     pub(super) params: ParamValues,
-    /// Whether no gate is run.
+    /// True if no gate runs.
     pub(super) no_verify: bool,
     pub(super) options: &'r RunOptions,
     pub(super) arguments: &'r BatchArguments,
-    /// What is measured, where that is what it is for.
+    /// The terms of an evaluation, if the request is for one.
     pub(super) eval: Option<&'r EvalTerms>,
 }
 
 impl Request<'_> {
-    /// Whether these are the candidates of the one task that is named.
+    /// Returns true if the jobs are the candidates of the only task named.
     fn is_one_race(&self, jobs: &[Job]) -> bool {
         let is_one = matches!(self.tasks, [task] if !sources::is_many(task));
         is_one && self.eval.is_none() && jobs.iter().all(|job| job.race == Some(0))
     }
 
-    /// Writes that nothing has begun, in place of what an earlier one has left.
+    /// Writes that nothing has begun, over the files of an earlier batch.
     fn write_unbegun(&self, root: &Path, failure: &Failure, environment: &Environment) -> Result<(), Failure> {
         let options = self.options;
         let results = options.results.sound_places(root, environment).with(options.beside(root));
@@ -92,7 +93,7 @@ impl Request<'_> {
         }
     }
 
-    /// The jobs, as often as they are measured.
+    /// Returns the jobs with their repetitions in an evaluation.
     fn repeated(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
         let Some(EvalTerms { models, repeat, .. }) = self.eval else { return Ok(jobs) };
         let wanted = usize::try_from(*repeat).unwrap_or(usize::MAX).saturating_mul(jobs.len().max(1));
@@ -101,20 +102,20 @@ impl Request<'_> {
     }
 }
 
-/// Whether these arguments mean many tasks.
+/// Returns true if the arguments ask for several tasks or for candidates.
 pub(super) fn is_meant(tasks: &[String], arguments: &BatchArguments) -> bool {
     tasks.len() > 1 || arguments.is_any() || tasks.iter().any(|task| sources::is_many(task) || has_candidates(task))
 }
 
-/// Whether a task's file says that several runs of it race.
+/// Returns true if a task's file asks for candidates.
 fn has_candidates(task: &str) -> bool {
     store::read_text(Path::new(task), MAX_SOURCE).ok().flatten().is_some_and(|text| task::races(&text))
 }
 
-/// Runs the batch; gives the exit code.
+/// Runs the batch; returns the exit code.
 ///
 /// # Errors
-/// Whatever was wrong before the first run began: then none has.
+/// All faults before the first run began. No run has started then.
 pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
     let workspace = request.options.workspace(environment);
     let root = request.options.root(environment);
@@ -123,7 +124,7 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)
         && let Err(unwritten) = request.write_unbegun(&root, failure, environment)
     {
-        unwritten.show(); // the exit code is the first one's
+        unwritten.show(); // the first failure determines the exit code
     }
     done
 }
@@ -142,11 +143,11 @@ fn begin(
     let is_race = request.is_one_race(&jobs);
     request.options.must_be_for_many(is_race)?;
     if is_race && !request.arguments.has_jobs() {
-        bounds.jobs = bounds.jobs.max(jobs.len()); // they mostly wait for their models
+        bounds.jobs = bounds.jobs.max(jobs.len()); // candidates mostly wait for their models
     }
     if let Some((one, other)) = plan::crowded(&jobs, bounds.jobs) {
         let error = anyhow!("{} and {} would work in one checkout at the same time", one.name, other.name);
-        return Err(Failure::input(error).hint("leave `isolation: in-place` out, or run them one by one: --jobs 1"));
+        return Err(Failure::input(error).hint("remove `isolation: in-place`, or run them one by one: --jobs 1"));
     }
     let texts = &order.tasks;
     let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
@@ -203,7 +204,8 @@ fn begin(
     })?
 }
 
-/// The server that is told of the runs of this project; those of other repositories are other projects.
+/// Prepares the messages to the server about the runs of this project. Other repositories of the
+/// batch are other projects.
 fn plan_of_server(
     request: &Request<'_>,
     workspace: &Path,
@@ -245,13 +247,14 @@ async fn drive(
     tokio::select! {
         biased;
         ran = running => ran,
-        () = hint => Ok(()), // it never ends
-        () = paced => Ok(()), // nor does this
+        () = hint => Ok(()), // never ends
+        () = paced => Ok(()), // never ends
         never = follow(plan) => match never {},
     }
 }
 
-/// Tells the server what is left to tell, where there is one. The runs are what they are.
+/// Sends the remaining messages to the server, if there is one. Errors do not change the outcome of
+/// the runs.
 async fn tell_rest(plan: Option<&Plan>, stop: &Stop) {
     if let Some(plan) = plan {
         let _in_haste = hear_out(stop, plan.close()).await;
@@ -274,7 +277,7 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
         let mut outcome = outcome.clone();
         if let End::Ran(ran) = &mut outcome.end {
             ran.worktree = ran.worktree.take().map(clearing::as_it_is);
-            ran.branch = ran.branch.take().filter(|_| !outcome.beaten); // it goes with its candidate
+            ran.branch = ran.branch.take().filter(|_| !outcome.beaten); // the branch is removed with its candidate
         }
         let (task, folder) = (works.texts[planned.task].source.clone(), site.folder.display().to_string());
         let candidate_of = planned.race.map(|_| planned.of.clone());
@@ -284,7 +287,8 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
     Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
 }
 
-/// What makes a batch the same one again: where it is, and its jobs by their names.
+/// Returns the identity of a batch, by which it is resumed: its workspace, and the names and
+/// folders of its jobs.
 fn identity(workspace: &Path, jobs: &[Job], sites: &Sites<'_>) -> String {
     let job = |job: &Job| format!("{}\t{}", job.name, sites.all[job.repository].folder.display());
     let mut jobs: Vec<String> = jobs.iter().map(job).collect();
@@ -292,7 +296,7 @@ fn identity(workspace: &Path, jobs: &[Job], sites: &Sites<'_>) -> String {
     format!("jobs\n{}\n{}", workspace.display(), jobs.join("\n"))
 }
 
-/// Opens the ledger of the batch that is meant.
+/// Opens the ledger of the requested batch.
 async fn opened(
     request: &Request<'_>,
     queue: SqliteQueue,
@@ -317,7 +321,7 @@ async fn opened(
     if request.options.resume_or_start {
         match open(Wanted::Newest).await {
             Ok(ledger) => {
-                // A batch of which nothing is left to do is gone on with only by its own name.
+                // A batch with no work left is resumed only by its key.
                 let before = ledger.before().await.map_err(unopened)?;
                 let course = Course::new(Bounds::default(), plan::seats(jobs), |job| {
                     before.get(&job).cloned().map_or(Before::Nothing, |outcome| Before::Over(Box::new(outcome)))
@@ -333,17 +337,17 @@ async fn opened(
     open(Wanted::New).await.map_err(unopened)
 }
 
-/// Why no ledger is opened.
+/// Explains why the ledger cannot be opened.
 fn unopened(fault: LedgerFault) -> Failure {
     match fault {
-        LedgerFault::None => Failure::input(fault).hint("leave --resume out, or use --resume-or-start"),
+        LedgerFault::None => Failure::input(fault).hint("omit --resume, or use --resume-or-start"),
         LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) | LedgerFault::Held { .. } => {
             Failure::own(fault)
         }
     }
 }
 
-/// Insists that there is a batch to go on with.
+/// Checks that a batch to resume exists.
 fn must_be_there(
     request: &Request<'_>,
     identity: &str,

@@ -1,4 +1,5 @@
-//! What a command line or a batch file orders: which tasks, with which values, in which repositories. All that is not there is said at once.
+//! The tasks, parameters and repositories that a command line or a batch file asks for. All missing
+//! files are reported together.
 
 use super::super::block_on;
 use super::super::failure::Failure;
@@ -13,7 +14,7 @@ use crate::yaml::{Problem, Problems};
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 
-/// What is going to be done.
+/// The work to do.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) file: BatchFile,
@@ -21,16 +22,16 @@ pub(super) struct Planned {
     pub(super) folders: Vec<(PathBuf, Option<String>)>,
 }
 
-/// What the arguments mean: a batch file, or the files that they name.
+/// Reads the arguments: a batch file, or the task files that they name.
 ///
 /// # Errors
-/// Every file, folder and base that is not there.
+/// All missing files, folders and bases.
 pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Environment) -> Result<Planned, Failure> {
     let params = request.params.clone();
     if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
         if request.tasks.len() > 1 {
-            let error = anyhow!("{source} is a batch file, and there is more beside it");
-            return Err(Failure::input(error).hint("name all tasks in the file, or run it alone"));
+            let error = anyhow!("{source} is a batch file, which cannot be combined with other tasks");
+            return Err(Failure::input(error).hint("name all tasks in the file, or run the file alone"));
         }
         let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
         let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
@@ -71,7 +72,7 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
         match sources::files(task, Path::new("")) {
             Ok(files) => found.extend(files),
             Err(_) if task == "-" => {
-                faults.push("-: standard input is one task for one run, and more are asked for".to_owned())
+                faults.push("-: standard input holds one task for one run, but the command names more".to_owned())
             }
             Err(why) => faults.push(why),
         }
@@ -83,7 +84,8 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
     Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
 }
 
-/// A repository of a batch file, with the commit that work begins from there; or why there is none.
+/// Returns the folder and the base of a repository in a batch file, or the reason why it cannot be
+/// used.
 fn repository(
     entry: &RepositoryEntry,
     below: &Path,
@@ -96,7 +98,7 @@ fn repository(
     };
     if let Some(base) = base {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
-        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
         if let Err(fault) = block_on(commit_at(&folder, base, &env, scratch.path()))? {
             return Ok(Err(format!("{path}: {}", fault.message)));
         }
@@ -104,8 +106,8 @@ fn repository(
     Ok(Ok((folder, base.clone())))
 }
 
-/// A folder that is there, by its whole path.
+/// Returns the absolute path of an existing folder.
 fn folder(path: &Path) -> Result<PathBuf, String> {
     let found = path.canonicalize().map_err(|error| format!("there is no folder {}: {error}", path.display()))?;
-    if found.is_dir() { Ok(found) } else { Err(format!("{} is no folder", path.display())) }
+    if found.is_dir() { Ok(found) } else { Err(format!("{} is not a folder", path.display())) }
 }

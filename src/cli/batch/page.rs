@@ -1,4 +1,4 @@
-//! A batch as text: its plan before it runs, and its table when it is over.
+//! A batch as text: its plan before it runs, and its table at the end.
 
 use super::super::live::{cells, fit};
 use super::super::paint::Tone;
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Cells of the longest name of a job that is shown whole.
+/// The longest job name shown in full, in cells.
 const LONGEST_NAME: usize = 40;
-/// Cells of what is said of a job that did not succeed.
+/// The longest remark about a job, in cells.
 const LONGEST_WORDS: usize = 100;
-/// Protected paths that are named of a job.
+/// The most protected paths named for a job.
 const MOST_HELD_BACK: usize = 3;
-/// Cells of the longest title that is shown whole.
+/// The longest title shown in full, in cells.
 const LONGEST_TITLE: usize = 32;
-/// Columns of a table before the remark.
+/// The number of columns before the remark.
 const COLUMNS: usize = 8;
-/// The most rows of a table; of many jobs those that are verified are left out first.
+/// The most rows of a table. If there are more jobs, rows without a remark are left out first.
 const ROWS: usize = 200;
 
-/// A line in pieces.
+/// A line of text in styled pieces.
 pub(super) type Line = Vec<(Tone, String)>;
 
-/// The plan, for people.
+/// Formats the plan for people.
 pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String {
     let jobs_word = if jobs.len() == 1 { "job" } else { "jobs" };
     let money_word = bounds.usd_micros.map(|limit| format!(", {} at most", money(limit))).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String 
     let mut text = format!("{} {jobs_word}, {} at once{money_word}{retries}{fail_fast}\n", jobs.len(), bounds.jobs);
     let racing = jobs.iter().filter(|job| job.race.is_some()).count();
     if racing > 0 {
-        text.push_str(&format!("{racing} of them are candidates that race: all that begin are paid for\n"));
+        text.push_str(&format!("{racing} of them are candidates: you pay for each one that starts\n"));
     }
     let width = jobs.iter().map(|job| cells(&job.name)).max().unwrap_or(0).min(LONGEST_NAME);
     for job in jobs {
@@ -55,7 +55,7 @@ pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String 
     text
 }
 
-/// The plan, for programs.
+/// Returns the plan as JSON data.
 pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folder: impl Fn(&Job) -> String) -> Value {
     let job = |job: &Job| {
         let needs: Vec<&str> = job.needs.iter().map(|need| jobs[*need].name.as_str()).collect();
@@ -80,7 +80,7 @@ pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folde
     })
 }
 
-/// The table: a row for each job, then what all of them came to.
+/// Formats the table: a row for each job, then the totals.
 pub(super) fn table(summary: &Summary) -> Vec<Line> {
     let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || !job.remark().is_empty();
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
@@ -122,7 +122,8 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     lines
 }
 
-/// The changes of protected paths that kept a job from success, with the flags that let them through.
+/// Returns the changes of protected paths that kept a job from success, and the flags that would
+/// allow them.
 fn held_back(job: &JobSummary) -> Vec<String> {
     let End::Ran(ran) = &job.outcome.end else { return Vec::new() };
     if job.standing == Standing::Verified || job.outcome.beaten {
@@ -136,7 +137,8 @@ fn held_back(job: &JobSummary) -> Vec<String> {
     lines.iter().map(|line| super::super::paint::one_line(line)).collect()
 }
 
-/// The worktrees that are left, a line for each repository. A command about the folder `here` names none.
+/// Returns a line for each repository with remaining worktrees. Commands for the folder `here` omit
+/// `-C`.
 fn left(summary: &Summary, here: &str) -> Vec<String> {
     let mut all: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for job in &summary.jobs {
@@ -147,7 +149,7 @@ fn left(summary: &Summary, here: &str) -> Vec<String> {
         }
     }
     let line = |(repository, [uncommitted, unclear]): (&str, [u64; 2])| {
-        let counts = [(uncommitted, "with work that is not committed"), (unclear, "that could not be looked into")];
+        let counts = [(uncommitted, "with work that is not committed"), (unclear, "that fledge could not inspect")];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let said: Vec<String> = counts.map(|(count, what)| format!("{} {what}", counted(count, "worktree"))).collect();
         let of = if repository == here { String::new() } else { format!(" -C {}", shell_word(repository)) };
@@ -156,7 +158,7 @@ fn left(summary: &Summary, here: &str) -> Vec<String> {
     all.into_iter().map(line).collect()
 }
 
-/// What was not verified, in a line each: all that is said where nothing but errors is wanted.
+/// Returns a line for each failure. With `--quiet`, these are the only output.
 pub(super) fn failures(summary: &Summary) -> Vec<Line> {
     let (mut lines, mut unbegun): (Vec<Line>, BTreeMap<&str, Vec<&JobSummary>>) = (Vec::new(), BTreeMap::new());
     for job in summary.jobs.iter().filter(|job| job.standing != Standing::Verified && !job.outcome.beaten) {
@@ -182,12 +184,12 @@ pub(super) fn failures(summary: &Summary) -> Vec<Line> {
 fn failure(job: &JobSummary) -> Line {
     let (mark, tone) = mark_of(job);
     let says = super::super::paint::one_line(&job.says);
-    // Of a run that was cut off there is often no more to say.
+    // A cancelled run often has no message beyond its state.
     let says = if says == job.standing.word() { String::new() } else { format!(": {says}") };
     vec![(tone, format!("{mark} {} {}", job.outcome.job, job.standing.word())), (Tone::Plain, says)]
 }
 
-/// The branch with the verified work of a job that counts.
+/// Returns the branch with the verified work of a job, unless the job was beaten.
 fn branch_of(job: &JobSummary) -> Option<&str> {
     match &job.outcome.end {
         End::Ran(ran) if job.standing == Standing::Verified && !job.outcome.beaten => {
@@ -213,7 +215,7 @@ pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
         steps.push((format!("fledge runs show {run}{}", folder(&repository)), format!("what happened in {name}")));
     }
     if summary.jobs.iter().any(|job| !job.standing.stays() && !job.outcome.beaten) {
-        steps.push(("the same command with --resume".into(), "goes on with what is not done".into()));
+        steps.push(("the same command with --resume".into(), "continues the unfinished jobs".into()));
     }
     let mut branches = summary.jobs.iter().filter_map(|job| Some((branch_of(job)?, &job.repository)));
     if let Some((branch, repository)) = branches.next() {
@@ -225,7 +227,7 @@ pub(super) fn next_steps(summary: &Summary) -> Vec<Line> {
         steps.push((format!("git{} merge {branch}", folder(repository)), format!("brings the work here{more}")));
     }
     let of_project = summary.jobs.first().map(|job| folder(&job.repository)).unwrap_or_default();
-    steps.push((format!("fledge batch show {}{of_project}", summary.batch), "shows this table again".into()));
+    steps.push((format!("fledge batch show {}{of_project}", summary.batch), "show this table again".into()));
     let width = steps.iter().map(|(command, _)| cells(command)).max().unwrap_or(0);
     let line = |(command, what): (String, String)| {
         vec![(Tone::Plain, format!("  {}", padded(&command, width))), (Tone::Faint, format!("  {what}"))]
@@ -248,7 +250,7 @@ fn row(job: &JobSummary) -> [String; COLUMNS] {
     [fit(&job.outcome.job, LONGEST_NAME), title, job.word().to_owned(), attempts, turns, tokens, cost, time]
 }
 
-/// A number with what it counts.
+/// Formats a count with its noun.
 pub(super) fn counted(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
@@ -269,7 +271,7 @@ pub(super) fn padded(text: &str, width: usize) -> String {
     text + &" ".repeat(room)
 }
 
-/// No line ends with spaces.
+/// Removes spaces at the end of a line.
 fn trim(line: &mut Line) {
     while let Some((_, last)) = line.last_mut() {
         last.truncate(last.trim_end().len());
@@ -310,8 +312,8 @@ mod tests {
         ];
         let summary = Summary::new("b-1".into(), jobs.into(), None, 9);
         let expected = [
-            "  1 worktree with work that is not committed, 2 worktrees that could not be looked into: `fledge worktrees list`, `fledge worktrees clean --failed`",
-            "  1 worktree that could not be looked into: `fledge worktrees list -C '/it'\\''s there'`, `fledge worktrees clean --failed -C '/it'\\''s there'`",
+            "  1 worktree with work that is not committed, 2 worktrees that fledge could not inspect: `fledge worktrees list`, `fledge worktrees clean --failed`",
+            "  1 worktree that fledge could not inspect: `fledge worktrees list -C '/it'\\''s there'`, `fledge worktrees clean --failed -C '/it'\\''s there'`",
         ];
         assert_eq!(left(&summary, "/here"), expected);
         assert_eq!(failures(&summary).len(), 6);

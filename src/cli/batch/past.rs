@@ -1,4 +1,5 @@
-//! What earlier processes have left of a batch: which run of a job is gone on with, and what its runs have cost.
+//! Runs of earlier processes in a resumed batch: the run to resume for a job, and the cost of
+//! earlier runs.
 
 use super::super::runs::keyed;
 use super::site::Works;
@@ -13,23 +14,27 @@ use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
-/// The most bytes of a report that is read.
+/// The largest report to read, in bytes.
 const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
-/// As which run a job is done.
+/// The run in which a job is done.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) run: As,
-    /// What that run has cost already, in millionths of a US dollar.
+    /// The cost of that run so far, in millionths of a US dollar.
     pub(super) paid: u64,
 }
 
 impl Works<'_> {
-    /// As which run a job is done: one of its key that ended only for now, or not at all, goes on with the models that it had; a result of which
-    /// only nobody has heard is given again, and anything else is done by a new run.
+    /// Chooses the run for a job by the job's key:
+    ///
+    /// - An interrupted run, one that ended only for now, or one whose work was not delivered is
+    ///   resumed, if it has the same models.
+    /// - A final result that no process recorded is taken over.
+    /// - Otherwise a new run starts.
     ///
     /// # Errors
-    /// When another process drives it, or nothing can be read.
+    /// When another process works on the run, or the store cannot be read.
     pub(super) fn taken(&self, job: usize, tries: u32, task: &Task, models: &[Model]) -> Result<Taken, Refusal> {
         let own = |error: &dyn Error| Refusal { reason: Reason::IoError, message: chain(error) };
         let store = self.sites.store(self.jobs[job].repository).map_err(|error| own(&error))?;
@@ -44,7 +49,7 @@ impl Works<'_> {
         let goes_on = match &row.state {
             RunState::Interrupted => true,
             RunState::Running { .. } => {
-                let message = format!("run {run} of this job is at work in another process");
+                let message = format!("another process is running run {run} of this job");
                 return Err(Refusal { reason: Reason::Blocked, message });
             }
             state @ RunState::Ended(outcome) => {
@@ -56,17 +61,15 @@ impl Works<'_> {
         if goes_on && has_its_models {
             return Ok(Taken { run: As::Resumed(run.clone()), paid: paid()? });
         }
-        // It ended, and its process before it could say so.
+        // The run ended, but its process stopped before it recorded the result in the batch.
         match ended(&store, &row).filter(|result| Ran::of(result).standing().stays()) {
             Some(result) => Ok(Taken { run: As::Over(Box::new(result)), paid: paid()? }),
             None => Ok(anew),
         }
     }
 
-    /// What runs of earlier processes have cost, in millionths of a US dollar, by the jobs that they were for. What cannot be read is told.
-    ///
-    /// # Errors
-    /// When a store cannot be read.
+    /// Returns the cost of runs of earlier processes for each job, in millionths of a US dollar.
+    /// Logs a warning for a run whose cost cannot be read.
     pub(super) fn paid(&self) -> Result<BTreeMap<usize, u64>, StoreError> {
         let jobs: BTreeMap<(usize, &str), usize> = self
             .jobs
@@ -91,18 +94,19 @@ impl Works<'_> {
     }
 }
 
-/// The name of the job that a run was for: its key without the batch before it, and the number behind it.
+/// Returns the name of the job that a run belongs to: its key without the batch before it and the
+/// number after it.
 fn job_of<'r>(row: &'r RunRow, prefix: &str) -> Option<&'r str> {
     let rest = row.head.run_key.as_deref()?.strip_prefix(prefix)?;
     Some(rest.split('#').next().unwrap_or(rest))
 }
 
-/// Whether the worktree of a run is there, where it had one.
+/// Returns true if the run had no worktree, or its worktree still exists.
 fn has_its_place(store: &Store, run: &RunId) -> bool {
     terms(store, run).is_ok_and(|(_, terms)| terms.worktree.is_none_or(|worktree| worktree.folder.exists()))
 }
 
-/// The result of a run that is over, from its report.
+/// Reads the result of an ended run from its report.
 fn ended(store: &Store, row: &RunRow) -> Option<TaskResult> {
     let RunState::Ended(_) = row.state else { return None };
     let text = store::read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;

@@ -1,4 +1,5 @@
-//! One task whose candidates race: what is delivered is the winner's, as if it had run alone; and its report tells of the others too.
+//! A race between candidates of one task. The winner's result is delivered as if it had run alone,
+//! and its report lists the other candidates too.
 
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
@@ -14,12 +15,12 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a report that is read.
+/// The largest report to read, in bytes.
 const LARGEST_REPORT: usize = 64 * 1024 * 1024;
-/// Where patches of candidates are until there is a winner, in the state folder.
+/// The folder for the candidates' patches until there is a winner, in the state folder.
 const PATCHES: &str = "patches";
 
-/// Where what a race came to goes.
+/// The places for the result of a race.
 #[derive(Debug)]
 pub(super) struct Race {
     results: Results,
@@ -29,10 +30,10 @@ pub(super) struct Race {
 }
 
 impl Race {
-    /// Finds the places of all that is asked for.
+    /// Finds the places of all requested files.
     ///
     /// # Errors
-    /// A file without a place, or two for one.
+    /// When a file cannot be written, or two have the same place.
     pub(super) fn find(
         request: &Request<'_>,
         workspace: &Path,
@@ -46,17 +47,17 @@ impl Race {
         Ok(Self { results, report, patch, state_dir: state_dir.to_owned() })
     }
 
-    /// Writes all of it.
+    /// Writes all files.
     ///
     /// # Errors
-    /// The first that cannot be written, or a report of the winner that cannot be read.
+    /// The first file that cannot be written, or a report of the winner that cannot be read.
     pub(super) fn deliver(&self, summary: &Summary) -> Result<(), Failure> {
         let best = best(summary);
         let mut report = json!({ "verified": false, "exit_code": summary.exit_code });
         if let Some(path) = best.and_then(|job| job.report.as_ref()) {
             let text = store::read_text(Path::new(path), LARGEST_REPORT).map_err(Failure::own)?;
             let text = text.ok_or_else(|| Failure::own(anyhow!("there is no report {path}")))?;
-            let unread = || format!("the report {path} cannot be read");
+            let unread = || format!("cannot read the report {path}");
             report = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
             let result: TaskResult = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
             self.results.write(&result)?;
@@ -78,10 +79,10 @@ impl Race {
             match std::fs::read(of(winner)) {
                 Ok(patch) => place.write(&patch, &|| true).map_err(Failure::own)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {} // delivered by an earlier process, or nothing to deliver
-                Err(error) => return Err(Failure::own(anyhow::Error::new(error).context("the patch cannot be read"))),
+                Err(error) => return Err(Failure::own(anyhow::Error::new(error).context("cannot read the patch"))),
             }
         } else {
-            place.remove().context("an old patch cannot be removed").map_err(Failure::own)?;
+            place.remove().context("cannot remove the old patch").map_err(Failure::own)?;
         }
         for job in &summary.jobs {
             let _as_well_as_it_can_be = std::fs::remove_file(of(job));
@@ -90,20 +91,21 @@ impl Race {
     }
 }
 
-/// Where the patch of a candidate is until there is a winner.
+/// Returns the path of a candidate's patch until there is a winner.
 pub(super) fn patch_of(state_dir: &Path, batch: &str, job: &str) -> PathBuf {
     state_dir.join(PATCHES).join(format!("{batch}-{job}"))
 }
 
-/// The folder of these.
+/// Creates the folder for these patches.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When the folder cannot be created.
 pub(super) fn make_patches(state_dir: &Path) -> Result<(), Failure> {
     store::make_private(&state_dir.join(PATCHES)).map_err(Failure::own)
 }
 
-/// The winner; where there is none, the candidate whose exit code is that of the race.
+/// Returns the winner. If there is none, returns the candidate with the race's exit code, or else
+/// the first candidate that ran.
 fn best(summary: &Summary) -> Option<&JobSummary> {
     let winner = summary.jobs.iter().find(|job| job.outcome.is_verified() && !job.outcome.beaten);
     let has_run = |job: &&JobSummary| ran(job).is_some();
@@ -118,7 +120,7 @@ fn ran(job: &JobSummary) -> Option<&Ran> {
     }
 }
 
-/// A candidate, in a few words.
+/// Returns a candidate's entry in the report.
 fn candidate(job: &JobSummary) -> Value {
     let ran = ran(job);
     json!({

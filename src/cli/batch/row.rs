@@ -1,4 +1,5 @@
-//! What is known of a run of a batch while it runs, and how its end is told: a fold over its events.
+//! The state of a job's run while a batch runs, and the line about its end. The state is a fold
+//! over the run's events.
 
 use super::super::display::gist_of_args;
 use super::super::paint::Tone;
@@ -8,7 +9,7 @@ use crate::report::{money, seconds};
 use crate::run::{AgentEvent, Phase, StateName};
 use crate::verdict::StepProgress;
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug)]
 pub(super) struct Row {
     attempt: u32,
@@ -25,7 +26,7 @@ impl Default for Row {
 }
 
 impl Row {
-    /// Takes note of an event; says whether anything is new to be shown.
+    /// Updates the state with an event. Returns true if the line must be drawn again.
     pub(super) fn heed(&mut self, event: &AgentEvent) -> bool {
         match event {
             AgentEvent::Started { max_retries, verify, .. } => {
@@ -41,12 +42,12 @@ impl Row {
                     self.turn += 1;
                     "thinking".clone_into(&mut self.doing);
                 }
-                Phase::BackingOff => "waiting for another try".clone_into(&mut self.doing),
+                Phase::BackingOff => "waiting for the next try".clone_into(&mut self.doing),
                 Phase::Confirming => "waiting for an answer".clone_into(&mut self.doing),
-                Phase::Dispatching => "a sub-agent works".clone_into(&mut self.doing),
+                Phase::Dispatching => "a sub-agent is working".clone_into(&mut self.doing),
                 Phase::RunningHooks => "finishing the turn".clone_into(&mut self.doing),
                 Phase::Compacting => "shortening the conversation".clone_into(&mut self.doing),
-                Phase::JudgingBase => "waiting for the checks of the base".clone_into(&mut self.doing),
+                Phase::JudgingBase => "waiting for the checks on the base".clone_into(&mut self.doing),
                 Phase::AnsweringQuery | Phase::RunningTools => return false,
             },
             AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
@@ -72,7 +73,7 @@ impl Row {
     }
 }
 
-/// How a job ended, in one line.
+/// Formats the end of a job in one line.
 pub(super) fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
     let standing = outcome.standing();
     let (mark, tone) = match standing {

@@ -1,5 +1,5 @@
-//! What people and programs see of a batch while it runs: a live line for each run on a terminal, plain lines elsewhere, JSON where it is
-//! asked for. It has a thread of its own, so that a slow reader holds up no run and no stop.
+//! Output of a batch while it runs: a live line for each run on a terminal, plain lines elsewhere,
+//! and JSON on request. It has its own thread, so a slow reader delays no run and no stop.
 
 use super::super::drive::VoiceArguments;
 use super::super::failure::Failure;
@@ -21,20 +21,20 @@ use crate::verdict::as_judged;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Cells of the longest name of a job in a live line.
+/// The longest job name in a live line, in cells.
 const LONGEST_NAME: usize = 32;
-/// Jobs that wait for others, of which the line above those of the runs says for which.
+/// The most waiting jobs for which the summary line names what they need.
 const MOST_NEEDING: usize = 8;
-/// The line above those of the runs. No job has a colon in its name.
+/// The name of the summary line above the runs. Job names contain no colon.
 const ALL: &str = "all:";
 
-/// The screen of one batch.
+/// The output of one batch.
 #[derive(Debug)]
 pub(super) struct Screen {
     look: Look,
     batch: Arc<str>,
     names: Arc<[String]>,
-    /// What each job needs: of each of these groups of jobs, one.
+    /// The needs of each job, as groups of jobs. One job of each group must be verified.
     needs: Vec<Vec<Vec<usize>>>,
     ending: Arc<Ending>,
     state: Mutex<State>,
@@ -47,23 +47,23 @@ struct Look {
     rings: bool,
     is_quiet: bool,
     is_json: bool,
-    /// Cells of the names in live lines.
+    /// The width of names in live lines, in cells.
     width: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
     running: BTreeMap<usize, Row>,
-    /// Jobs that are over, and whether each is verified.
+    /// Ended jobs, with true for each verified one.
     over: BTreeMap<usize, bool>,
     usd_micros: u64,
-    /// Jobs whose end was told.
+    /// Names of jobs whose end was shown.
     told: BTreeSet<String>,
     /// Warnings, with the jobs that had them.
     warned: BTreeMap<String, BTreeSet<usize>>,
-    /// Requests that wait since models may not be asked faster.
+    /// The number of requests that wait because of the models' rate limits.
     paced: usize,
-    /// Why a line of JSON could not be written.
+    /// The first error while writing a line of JSON.
     unwritten: Option<std::io::Error>,
 }
 
@@ -86,20 +86,20 @@ impl Screen {
         Self { look, batch, names, needs, ending, state, failed: Arc::default() }
     }
 
-    /// Says what begins; these jobs are over already.
+    /// Shows the start of the batch. `before` holds the jobs that have already ended.
     fn begin(&self, before: BTreeMap<usize, bool>) {
         let over = before.len();
         self.json(None, || BatchEvent::BatchStarted { jobs: &self.names, over });
         self.state().over = before;
         if over > 0 && !self.look.is_quiet {
-            let text = format!("{over} of {} are finished already", self.names.len());
+            let text = format!("{over} of {} have finished already", self.names.len());
             paint::line(&[(Tone::Faint, &text)]);
         }
         self.look.live.begin(&padded(ALL, self.look.width), "");
         self.count(&self.state());
     }
 
-    /// The end: the table, files, and for programs all of it.
+    /// Shows the end of the batch: its table and the last event. Also writes its files.
     fn close(&self, summary: &Summary) -> Result<(), Failure> {
         self.look.live.clear();
         self.json(None, || self.ending.event(summary));
@@ -117,7 +117,8 @@ impl Screen {
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
     }
 
-    /// Says of each warning that several jobs had how many they were: it was told for the first of them.
+    /// Shows how many jobs had each warning, if several had it. The warning itself was shown for
+    /// the first of them only.
     fn repeated(&self) {
         let warned = std::mem::take(&mut self.state().warned);
         for (message, jobs) in warned.iter().filter(|(_, jobs)| jobs.len() > 1 && !self.look.is_quiet) {
@@ -126,7 +127,7 @@ impl Screen {
         }
     }
 
-    /// Tells a warning, unless another job has had the same.
+    /// Shows a warning, unless another job had the same one.
     fn warn(&self, job: usize, message: &str) {
         let is_new = {
             let mut state = self.state();
@@ -138,12 +139,12 @@ impl Screen {
         }
     }
 
-    /// Where what could not be written at the end is found.
+    /// Returns the shared place for an error at the end.
     pub(super) fn failed(&self) -> Arc<Mutex<Option<Failure>>> {
         Arc::clone(&self.failed)
     }
 
-    /// Shows what is new.
+    /// Shows one piece of news.
     pub(super) fn show(&self, heard: Heard) {
         match heard {
             Heard::Begun { before } => self.begin(before),
@@ -195,7 +196,7 @@ impl Screen {
         }
     }
 
-    /// A job has no run any more.
+    /// Removes the line of a job whose run has ended.
     fn gone(&self, job: usize, outcome: Option<&Outcome>) {
         self.look.live.end(&self.row_name(job));
         let mut state = self.state();
@@ -223,7 +224,7 @@ impl Screen {
             AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {
                 let steps =
                     if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
-                let text = format!("attempt {attempt}: the gate says no{steps} ({})", seconds(*duration_ms));
+                let text = format!("attempt {attempt}: the gate failed{steps} ({})", seconds(*duration_ms));
                 self.line(job, &[(Tone::Plain, text)]);
             }
             AgentEvent::Tamper { findings } => {
@@ -249,7 +250,7 @@ impl Screen {
         }
     }
 
-    /// The line above the others.
+    /// Updates the summary line.
     fn count(&self, state: &State) {
         if self.look.live.is_wanted() {
             self.look.live.note(&padded(ALL, self.look.width), self.counted(state));
@@ -258,7 +259,7 @@ impl Screen {
 
     fn counted(&self, state: &State) -> String {
         let cost = state.running.values().fold(state.usd_micros, |sum, row| sum.saturating_add(row.usd_micros));
-        let mut parts = vec![format!("{} of {} over", state.over.len(), self.names.len())];
+        let mut parts = vec![format!("{} of {} finished", state.over.len(), self.names.len())];
         let bad = state.over.values().filter(|is_verified| !**is_verified).count();
         parts.extend((bad > 0).then(|| format!("{bad} not verified")));
         let waiting =
@@ -270,14 +271,14 @@ impl Screen {
                 .then(|| format!("{} held back by a model's limits", counted(state.paced as u64, "request"))),
         );
         parts.extend((cost > 0).then(|| money(cost)));
-        // Last: where there is no room for all of them, these are cut off.
+        // Last: if the line is too long, these are cut off.
         let needing =
             waiting.iter().filter_map(|job| Some(format!("{} needs {}", self.names[*job], self.needed(*job, state)?)));
         parts.extend(needing.take(MOST_NEEDING));
         parts.join(" · ")
     }
 
-    /// What a job needs that is not verified yet.
+    /// Returns a job that is needed and not verified yet.
     fn needed(&self, job: usize, state: &State) -> Option<String> {
         let is_met = |group: &&Vec<usize>| group.iter().any(|need| state.over.get(need) == Some(&true));
         let group = self.needs[job].iter().find(|group| !is_met(group))?;
@@ -288,7 +289,7 @@ impl Screen {
         padded(&self.names[job], self.look.width)
     }
 
-    /// A line about a job.
+    /// Prints a line about a job.
     fn line(&self, job: usize, pieces: &[(Tone, String)]) {
         if self.look.is_quiet {
             return;

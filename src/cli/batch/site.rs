@@ -1,4 +1,4 @@
-//! Where the jobs of a batch are worked on, and what their runs are made of when their turn comes.
+//! The repositories of a batch, and the preparation of its jobs when their turn comes.
 
 use super::super::configured;
 use super::super::connect::{Asked, Shared};
@@ -29,14 +29,14 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) folder: PathBuf,
-    /// The commit that work begins from.
+    /// The commit from which work begins.
     pub(super) base: Option<String>,
     pub(super) set: config::Settings,
-    /// What holds for tasks that do not say it themselves.
+    /// Values for keys that a task does not set.
     defaults: Defaults,
 }
 
-/// All of it.
+/// All repositories of a batch, with its request.
 #[derive(Debug)]
 pub(super) struct Sites<'s> {
     pub(super) all: Vec<Site>,
@@ -47,14 +47,15 @@ pub(super) struct Sites<'s> {
     models: Vec<String>,
 }
 
-/// Models by what is asked for: where, by which names, with which tools, and where cassettes are.
+/// The key of a set of connected models: the index of the repository, the model names, the tools,
+/// and the folder of cassettes.
 pub(super) type Wanted = (usize, Vec<String>, Tier, PathBuf);
 
 impl<'s> Sites<'s> {
-    /// Of these folders, each with the commit that work begins from.
+    /// Opens the given folders, each with the commit from which work begins.
     ///
     /// # Errors
-    /// When one is not there, or its configuration is wrong.
+    /// When a folder's configuration is invalid.
     pub(super) fn open(
         request: &'s Request<'s>,
         file: &BatchFile,
@@ -71,10 +72,10 @@ impl<'s> Sites<'s> {
         Ok(Self { all, state_dir, request, environment, models: file.models.clone() })
     }
 
-    /// A task, as it is run at a site.
+    /// Parses a task with the values that apply in a repository.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the task.
     pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, TaskFault> {
         let Site { set, defaults, base, .. } = &self.all[site];
         let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
@@ -99,51 +100,51 @@ impl<'s> Sites<'s> {
         Ok(task)
     }
 
-    /// The task of a job, with the models that are the job's own.
+    /// Parses the task of a job, with the job's own models.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the task.
     pub(super) fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, TaskFault> {
         let mut task = self.task(text, &job.params, job.repository)?;
         if !job.models.is_empty() {
             task.models.clone_from(&job.models);
         }
-        task.candidates = None; // this is one of them
+        task.candidates = None; // the job is one of them
         Ok(task)
     }
 
-    /// What is kept of a site's project.
+    /// Opens the store of a repository's project.
     pub(super) fn store(&self, site: usize) -> Result<Store, store::StoreError> {
         Store::open(&self.state_dir, &project_of(&self.state_dir, &self.all[site].folder))
     }
 }
 
-/// The models that a job asks for.
+/// Returns the key of the models of a job.
 pub(super) fn wanted(job: &Job, task: &Task) -> Wanted {
     (job.repository, task.models.clone(), task.tier, task_folder(&task.source))
 }
 
-/// The jobs of a batch, made when their turn comes.
+/// The jobs of a batch. Each is prepared when its turn comes.
 #[derive(Debug)]
 pub(super) struct Works<'s> {
     pub(super) sites: &'s Sites<'s>,
     pub(super) texts: &'s [TaskText],
     pub(super) jobs: &'s [Job],
     pub(super) models: BTreeMap<Wanted, Shared>,
-    /// How many requests wait since these may not be asked faster.
+    /// The number of requests that wait because of the models' rate limits.
     pub(super) waiting: watch::Receiver<usize>,
     pub(super) ledger: &'s Ledger<SqliteQueue>,
-    /// Runs at once.
+    /// The most runs in parallel.
     pub(super) at_once: usize,
-    /// What verified jobs have committed.
+    /// The commits of verified jobs.
     pub(super) commits: Mutex<BTreeMap<usize, String>>,
-    /// What candidates have left whose race is not over.
+    /// The remains of candidates whose race has not ended.
     pub(super) left: Mutex<BTreeMap<usize, Leftover>>,
     pub(super) stop: &'s Stop,
 }
 
 impl Works<'_> {
-    /// The name by which the runs of a job are found again.
+    /// Returns the key by which the runs of a job are found again.
     pub(super) fn key(&self, job: usize) -> String {
         format!("{}/{}", self.ledger.batch(), self.jobs[job].name)
     }
@@ -161,7 +162,7 @@ impl Works<'_> {
             task.base = Some(commit);
         }
         let shared = self.models.get(&wanted(planned, &task));
-        let shared = shared.ok_or_else(|| bad("its models were not connected".into()))?;
+        let shared = shared.ok_or_else(|| bad("cannot connect to its models".into()))?;
         let folder = task_folder(&task.source);
         let asked = Asked { names: &task.models, tier: task.tier, folder: &folder };
         let (environment, options) = (self.sites.environment, self.sites.request.options);
@@ -173,21 +174,23 @@ impl Works<'_> {
             models,
             reports: Vec::new(),
             patch,
-            // What one run has learnt must not be in the measure of another.
+            // An evaluation must not let one run profit from the memory of another.
             memory: usual.memory.clone().filter(|_| self.sites.request.eval.is_none()),
             jobs: (cores() / self.at_once.max(1)).max(1),
             ..usual
         };
         let Taken { run, paid } = self.taken(job, tries, &task, &settings.models)?;
         if let As::Resumed(_) = run {
-            // What it had cost counts as well, and so the bound is one for all of it.
+            // The budget of a resumed run counts its earlier cost too, so the limit is raised by
+            // this cost. It stays within the job's own limit.
             let own = planned.usd_micros.filter(|_| planned.race.is_none()).unwrap_or(u64::MAX);
             task.budget.usd_micros = usd_micros.map(|share| share.saturating_add(paid).min(own));
         }
         Ok(Errand { task, settings, run, paid })
     }
 
-    /// The work of what a job needs, which it goes on from: that of the one job of these on which no other one builds.
+    /// Returns the commit from which a job begins: that of the needed job on which no other needed
+    /// job builds. Returns `None` if there are several, unless they are candidates of one race.
     fn commit_of_needs(&self, job: usize) -> Option<String> {
         let needs = &self.jobs[job].needs;
         let is_built_upon = |need: &usize| needs.iter().any(|other| self.builds_on(*other, *need));
@@ -199,7 +202,7 @@ impl Works<'_> {
         if is_one { last.iter().find_map(|need| commits.get(need).cloned()) } else { None }
     }
 
-    /// Whether one job needs another, by itself or by what it needs.
+    /// Returns true if `job` needs `other`, directly or indirectly.
     fn builds_on(&self, job: usize, other: usize) -> bool {
         let (mut ahead, mut seen) = (self.jobs[job].needs.clone(), BTreeSet::new());
         while let Some(need) = ahead.pop() {
@@ -213,7 +216,7 @@ impl Works<'_> {
         false
     }
 
-    /// Removes what nobody goes on with now that this job is over.
+    /// Removes the remains that are no longer needed after the end of a job.
     async fn clear(&self, job: usize, outcome: &Outcome) {
         let own = leftover(outcome);
         let is_eval = self.sites.request.eval.is_some();
@@ -263,7 +266,7 @@ impl Source for Works<'_> {
     }
 }
 
-/// What the run of a job has left.
+/// Returns the remains of a job's run.
 pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
     match &outcome.end {
         End::Ran(ran) => {
@@ -274,7 +277,7 @@ pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
     }
 }
 
-/// The commit of a verified job.
+/// Returns the commit of a verified job.
 pub(super) fn committed(job: usize, outcome: &Outcome) -> Option<(usize, String)> {
     match &outcome.end {
         End::Ran(ran) if ran.verified => Some((job, ran.commit.clone()?)),
@@ -282,7 +285,7 @@ pub(super) fn committed(job: usize, outcome: &Outcome) -> Option<(usize, String)
     }
 }
 
-/// What cannot be kept, as a reason with words.
+/// Converts an error of the ledger.
 fn refusal(fault: LedgerFault) -> Refusal {
     let reason = match &fault {
         LedgerFault::Held { .. } => Reason::Blocked,

@@ -1,4 +1,5 @@
-//! Which task files a command line or a batch file means: files, folders and globs become texts, each file once.
+//! The task files that a command line or a batch file names. Reads the files of folders and globs,
+//! each file once.
 
 use super::super::failure::Failure;
 use crate::batch::plan::TaskText;
@@ -11,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 /// The most task files of a batch.
 const MOST_FILES: usize = 10_000;
-/// Folders below one another that a `**` looks into.
+/// The deepest level of folders that `**` searches.
 const DEEPEST: usize = 32;
-/// A file in a folder of tasks that is none of them.
+/// A file in a folder of tasks that is not a task.
 const README: &str = "README.md";
 
-/// Whether an argument is no single task file by its form.
+/// Returns true if an argument is not a single task file: a folder, a batch file or a glob.
 pub(super) fn is_many(argument: &str) -> bool {
     let path = Path::new(argument);
     path.is_dir() || is_batch_file(argument) || (has_wildcard(argument) && !path.exists())
 }
 
-/// Whether a name is that of a batch file.
+/// Returns true if a name is that of a batch file.
 pub(super) fn is_batch_file(argument: &str) -> bool {
     Path::new(argument)
         .extension()
@@ -33,10 +34,11 @@ fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// The files that a pattern means, sorted: one file, the `*.md` of a folder, or what a glob matches. `below` is what it is relative to.
+/// Returns the files that a pattern names, sorted: one file, the `*.md` of a folder, or the matches
+/// of a glob. The pattern is relative to `below`.
 ///
 /// # Errors
-/// What is wrong with it, in a clause that follows its place.
+/// The fault, as a clause that follows the pattern's place.
 pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String> {
     let path = below.join(pattern);
     if path.is_dir() {
@@ -51,8 +53,8 @@ pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String>
         return if path.is_file() { Ok(vec![path]) } else { Err(format!("there is no task file {pattern}")) };
     }
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    let glob = glob.map_err(|error| format!("`{pattern}` is no glob, {}", error.kind()))?.compile_matcher();
-    // What stands before the first wildcard is a folder's name.
+    let glob = glob.map_err(|error| format!("invalid glob `{pattern}`: {}", error.kind()))?.compile_matcher();
+    // The components before the first wildcard name a folder.
     let fixed: PathBuf =
         Path::new(pattern).components().take_while(|part| !has_wildcard(&part.as_os_str().to_string_lossy())).collect();
     let mut found = Vec::new();
@@ -61,7 +63,8 @@ pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String>
     if found.is_empty() { Err(format!("no file matches `{pattern}`")) } else { Ok(found) }
 }
 
-/// Everything below a folder that the glob matches. Links to folders are not followed, nor names that begin with a dot looked at.
+/// Collects the files below a folder that match the glob. Skips linked folders, and names that
+/// begin with a dot.
 fn walk(folder: &Path, name: &Path, glob: &GlobMatcher, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
     if depth > DEEPEST || !folder.is_dir() {
         return Ok(());
@@ -84,7 +87,7 @@ fn walk(folder: &Path, name: &Path, glob: &GlobMatcher, depth: usize, found: &mu
 }
 
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let unread = |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
+    let unread = |error: std::io::Error| format!("cannot read the folder {}: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(unread)?;
     let mut paths =
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unread)?;
@@ -92,10 +95,10 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// The texts of files, each once.
+/// Reads the texts of files, each file once.
 ///
 /// # Errors
-/// When one cannot be read.
+/// When a file is missing or cannot be read.
 pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, Failure> {
     let mut known = BTreeSet::new();
     let mut texts = Vec::new();

@@ -1,4 +1,5 @@
-//! What the screen of a batch is told, in the order in which it happened, without that anybody waits for it.
+//! The queue of news for the screen of a batch. It keeps their order, and no run waits for the
+//! screen.
 
 use super::super::failure::Failure;
 use super::super::hear_out;
@@ -11,10 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the screen is told.
+/// News for the screen.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// With the jobs that are over already, and whether each is verified.
+    /// The batch begins. `before` holds the jobs that have already ended, with true for each
+    /// verified one.
     Begun {
         before: BTreeMap<usize, bool>,
     },
@@ -37,22 +39,22 @@ pub(super) enum Heard {
         outcome: Box<Outcome>,
         result: Option<Box<TaskResult>>,
     },
-    /// So many requests wait since models may not be asked faster.
+    /// The number of requests that wait because of the models' rate limits.
     Paced(usize),
     Stopping,
     Closed(Box<Summary>),
 }
 
-/// Where news goes that the screen is to show.
+/// The sender of news for the screen.
 #[derive(Debug, Clone)]
 pub(super) struct Voice {
     queue: Arc<Watcher<Heard>>,
-    /// What could not be written at the end.
+    /// The error at the end, if any.
     failed: Arc<Mutex<Option<Failure>>>,
 }
 
 impl Voice {
-    /// Opens the screen of a batch of which these jobs are over already.
+    /// Opens the screen of a batch. `before` holds the jobs that have already ended.
     pub(super) fn open(screen: Screen, before: BTreeMap<usize, bool>) -> Self {
         let failed = Arc::clone(&screen.failed());
         let queue = Watcher::new(bytes, move |heard, _| screen.show(heard));
@@ -60,7 +62,7 @@ impl Voice {
         Self { queue: Arc::new(queue), failed }
     }
 
-    /// Who is told of everything.
+    /// Returns the callback that receives all news of the batch.
     pub(super) fn tell(&self) -> Tell {
         let queue = Arc::clone(&self.queue);
         Tell::new(move |news| match news {
@@ -79,20 +81,21 @@ impl Voice {
         })
     }
 
-    /// So many requests wait since models may not be asked faster.
+    /// Queues the number of requests that wait because of the models' rate limits.
     pub(super) fn paced(&self, count: usize) {
         self.queue.tell(Heard::Paced(count), true);
     }
 
-    /// A person wants it to stop.
+    /// Queues the news that a person asked to stop.
     pub(super) fn stopping(&self) {
         self.queue.tell(Heard::Stopping, false);
     }
 
-    /// The end: the table, files, and for programs all of it. `false` when nobody heard that and it was to stop.
+    /// Shows the end of the batch, and waits for it. Returns `false` if the user asked to stop and
+    /// the output did not finish soon after.
     ///
     /// # Errors
-    /// When something that was asked for could not be written.
+    /// When requested output could not be written.
     pub(super) async fn close(&self, summary: Summary, stop: &Stop) -> Result<bool, Failure> {
         self.queue.tell(Heard::Closed(Box::new(summary)), false);
         let was_heard = hear_out(stop, self.queue.settled()).await;
@@ -101,13 +104,13 @@ impl Voice {
     }
 }
 
-/// About the memory that news takes while it waits.
+/// Estimates the memory of a piece of news in the queue, in bytes.
 fn bytes(heard: &Heard) -> usize {
     let own = size_of::<Heard>() + size_of::<EventRecord>();
     own + if let Heard::Record { record, .. } = heard { piece(&record.event).map_or(0, str::len) } else { 0 }
 }
 
-/// The piece of text or output that an event brings: a later whole event says the same.
+/// Returns the piece of text or output in an event. A later event repeats the text as a whole.
 fn piece(event: &AgentEvent) -> Option<&str> {
     match event {
         AgentEvent::Text(text) | AgentEvent::Thinking(text) | AgentEvent::ToolOutput { text } => Some(text),

@@ -1,4 +1,5 @@
-//! `fledge config`: what is set, by which layer, and where each layer is. Says of a key only whether it is there.
+//! `fledge config`: the values, the layer that sets each, and the place of each layer. Of a key it
+//! shows only whether it exists.
 
 mod rows;
 
@@ -15,19 +16,19 @@ use rows::{Row, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const CONFIG_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Later layers win: built-in defaults, your own file, fledge.yaml, fledge.local.yaml, the environment; then a task's\n\
-    front matter, then flags.\n\nExamples:\n  fledge config show\n  fledge config show --json | jq '.values[] | select(.from != \"default\")'\n  \
-    fledge config path"
-)]
+#[command(after_help = "Later layers win: built-in defaults, your user file, fledge.yaml, fledge.local.yaml, the \
+    environment, a task's\n\
+    front matter, flags.\n\nExamples:\n  fledge config show\n  fledge config show --json | jq '.values[] | \
+    select(.from != \"default\")'\n  \
+    fledge config path")]
 pub(super) struct ConfigArguments {
     #[command(flatten)]
     project: ProjectArguments,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -36,27 +37,27 @@ pub(super) struct ConfigArguments {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum ConfigVerb {
-    /// Show every value with the layer that it comes from
+    /// Show every value and the layer that it comes from
     #[command(
         after_help = "Examples:\n  fledge config show\n  fledge config show --json | jq '.values[] | select(.from != \"default\")'"
     )]
     Show,
-    /// Show where each layer is looked for
+    /// Show the path of each layer
     #[command(after_help = "Examples:\n  fledge config path\n  fledge config path -C ../other --json")]
     Path,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When a layer is wrong, there is no such folder, or nothing can be printed.
+/// When a layer is invalid, the folder does not exist, or nothing can be printed.
 pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Result<u8, Failure> {
     let root = arguments.project.root(environment)?;
     for note in configured::settled(environment, &root) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
     }
     for (name, meant) in environment.misspelt() {
-        let says = format!("{name} is set, and nothing reads it (did you mean `{meant}`?)");
+        let says = format!("{name} is set, but fledge does not read it (did you mean `{meant}`?)");
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&says))]);
     }
     let (lines, data) = match arguments.verb {
@@ -67,12 +68,12 @@ pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Res
     printed.map_err(no_output).map(|()| 0)
 }
 
-/// A value of the last layer, and who says so.
+/// A value after all layers, and its source.
 struct Setting {
     row: Row,
-    /// A file's name, `default`, or a variable's name.
+    /// The name of a file, `default`, or the name of a variable.
     from: String,
-    /// The line of the file.
+    /// The line in the file.
     line: Option<usize>,
 }
 
@@ -95,7 +96,7 @@ fn shown(layers: &[LayerSeen], environment: &Environment) -> (Vec<Line>, Value) 
     (settings.iter().map(line).collect(), json!({ "schema_version": CONFIG_SCHEMA_VERSION, "values": data }))
 }
 
-/// Every value, from the last layer that changed it.
+/// Returns every value with the last layer that changed it.
 fn settings(layers: &[LayerSeen], environment: &Environment) -> Vec<Setting> {
     let seen: Vec<(Vec<Row>, &LayerSeen)> = layers.iter().map(|seen| (rows(&seen.so_far, environment), seen)).collect();
     let Some((last, _)) = seen.last() else { return Vec::new() };
@@ -116,12 +117,14 @@ fn settings(layers: &[LayerSeen], environment: &Environment) -> Vec<Setting> {
     last.iter().map(setting).collect()
 }
 
-/// Whether a project's file may only lower it: that it says it does not mean that it counts.
+/// Returns true if a project's file may only lower the value: a value in the file is then not
+/// always the one in effect.
 fn is_narrowed(key: &str) -> bool {
     key.starts_with("budget.") || ["tier", "on_tamper", "confirm_within"].contains(&key)
 }
 
-/// The line that a key like `budget.turns` has in a file, or else the one of what it is part of; and whether it is the key itself.
+/// Returns the line of a key like `budget.turns` in a file, or of the nearest key above it. The
+/// second value is true if it is the key itself.
 fn said_in(layer: &LayerSeen, key: &str) -> Option<(usize, bool)> {
     let root = yaml::parse(layer.text.as_deref()?, 1).ok()?;
     let (mut node, mut line, mut is_whole) = (&root, None, true);

@@ -1,4 +1,5 @@
-//! The table of everything that can be set: its key, and its value in words. Where nothing is set it is the default that a run has.
+//! The table of all settings: each key, and its value in words. An unset key has the default of a
+//! run.
 
 use super::super::models::key_of;
 use crate::config::{Environment, McpAt, ModelSettings, Settings};
@@ -8,24 +9,25 @@ use crate::process::wall::{WallChoice, WallLimits};
 use crate::task::{Baseline, GateChoice, Isolation, OnTamper, Task};
 use std::time::Duration;
 
-/// One value.
+/// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The key as a file has it, with `.` between its parts.
+    /// The key as in a file, with `.` between its parts.
     pub(super) key: String,
     /// The value in words.
     pub(super) value: String,
-    /// The variable that sets it too.
+    /// The variable that also sets it.
     pub(super) variable: Option<&'static str>,
 }
 
-/// All rows of these settings.
+/// Returns all rows of the settings.
 pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
     let row = |key: &str, value: String| Row { key: key.into(), value, variable: None };
     let (task, limits) = (set.defaults.of(Task::from_prompt("")), Limits::default());
     let unlimited = || "unlimited".to_owned();
     let ms = |ms: u64| show_duration(Duration::from_millis(ms));
-    let model = set.default_model.as_ref().map_or("none: one whose key is there".into(), |model| model.value.clone());
+    let model =
+        set.default_model.as_ref().map_or("none: the first model that has a key".into(), |model| model.value.clone());
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.join(", "),
         GateChoice::Skip => "false".into(),
@@ -95,7 +97,7 @@ fn listed(texts: &[String]) -> String {
     if texts.is_empty() { "none".into() } else { texts.join(", ") }
 }
 
-/// The bound on memory; where nothing is set it is another one on each machine.
+/// Returns the limit on memory. The default depends on the machine.
 fn memory(limits: WallLimits) -> String {
     match limits.memory {
         memory if memory == WallLimits::default().memory => "3/4 of the machine's".into(),

@@ -1,4 +1,5 @@
-//! The models of a run that is taken up or continued: those that it had, where they were asked then.
+//! Models for a run that resumes or continues an earlier run, at the addresses that the earlier run
+//! used.
 
 use super::{Asked, Connected, choices, connect_models};
 use crate::cli::failure::Failure;
@@ -11,16 +12,16 @@ use crate::store::{self, RunRow};
 use crate::task::Tier;
 use anyhow::anyhow;
 
-/// How a place begins that the entry of a model names.
+/// The prefix of an address that the entry of a model sets.
 const BY_ENTRY: &str = "entry ";
-/// The same of one that a variable names for all models of a provider.
+/// The prefix of an address that a variable sets for all models of a provider.
 const BY_VARIABLE: &str = "variable ";
 
-/// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it
-/// worked with then.
+/// Connects the models of a resumed or continued run: those that its task names, else the
+/// configured ones that match the models of the earlier run.
 ///
 /// # Errors
-/// As those of [`connect_models`].
+/// Those of [`connect_models`]; also when a model has another address than in the earlier run.
 pub(in crate::cli) fn again(
     row: &RunRow,
     terms: &Terms,
@@ -43,7 +44,8 @@ pub(in crate::cli) fn again(
     connect_models(&asked, set, environment, pacer)
 }
 
-/// A conversation that was had with somebody's own server goes to its provider only where the user says so now.
+/// Checks that a conversation with the user's own server moves to another address only if the user
+/// names that address now.
 fn stays_there(choice: &ModelChoice, then: &str, set: &config::Settings) -> Result<(), Failure> {
     let now = place_of(&choice.name, &choice.entry, set);
     let is_said = now.starts_with(BY_ENTRY) || now.starts_with(BY_VARIABLE) && then.starts_with(BY_VARIABLE);
@@ -52,13 +54,14 @@ fn stays_there(choice: &ModelChoice, then: &str, set: &config::Settings) -> Resu
 
 fn gone(model: &str) -> Failure {
     let error = anyhow!(
-        "the model `{model}` of this run is not configured any more as it was: it was asked at another address than it would be now, \
-         and that would be told the whole conversation"
+        "the model `{model}` of this run now has another address in the configuration, \
+         and that address would receive the whole conversation"
     );
-    Failure::input(error).hint("put its entry with its `base_url` under `models:` again, or begin a new run")
+    Failure::input(error).hint("restore its entry with the old `base_url` under `models:`, or start a new run")
 }
 
-/// Who says where a model is asked, and a digest of that; empty for the address that is its provider's own.
+/// Returns the source of a model's address with a digest of it; empty for the provider's own
+/// address.
 pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::Settings) -> String {
     let is_entry = set.models.get(name).is_some_and(|entry| entry.base_url.is_some());
     let who = if is_entry { BY_ENTRY } else { BY_VARIABLE };
@@ -66,11 +69,11 @@ pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::Settings
     other.map(|url| format!("{who}{}", store::sha256(url.trim_end_matches('/').as_bytes()))).unwrap_or_default()
 }
 
-/// The name by which a model is configured that was `provider/model` then, at this place, where that is known: one at that place, else what
-/// would be chosen today, else any.
+/// Returns the configured name of a model that was `provider/model` in the earlier run. Prefers a
+/// name with the same address, if that is known, then today's default, then any.
 ///
 /// # Errors
-/// When there is none, and nobody knows any more whether there was one.
+/// When no name matches, the earlier address is unknown, and the model is not today's default.
 fn as_it_was(
     (model, then): (&str, Option<&str>),
     set: &config::Settings,
@@ -112,7 +115,7 @@ mod tests {
         let of_old = |default: &str| was("openai/m", None, default);
         assert_eq!([of_old("b"), of_old("c"), was("openai/other", Some(""), "b")], ["b", "a", "openai/other"]);
         assert_eq!(was("openai/other", None, "openai/other"), "openai/other");
-        assert!(was("openai/other", None, "b").contains("`openai/other` of this run is not configured any more"));
+        assert!(was("openai/other", None, "b").contains("`openai/other` of this run now has another address"));
         let elsewhere = ModelSettings { base_url: Some("http://127.0.0.1:1/v1".into()), ..entry("m") };
         set.models.insert("d".into(), elsewhere.clone());
         let place = place_of("d", &elsewhere, &set);

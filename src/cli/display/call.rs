@@ -1,4 +1,4 @@
-//! Tool calls as people see them: what was done with what, what came of it, and the first lines of a change.
+//! Lines for tool calls: the action and its object, the result, and the first changed lines.
 
 use crate::chat::{ChangeKind, Detail, FileChange};
 use crate::cli::live::{cells, fit};
@@ -7,12 +7,12 @@ use crate::cli::steps::Line;
 use crate::report::{number, seconds};
 use serde_json::Value;
 
-/// Characters of a tool call's argument, or of its result's first line, that are shown.
+/// Characters to show of a call's argument, or of its result's first line.
 pub(super) const GIST: usize = 90;
-/// Changed lines of a file that are shown.
+/// Changed lines of a file to show.
 const CHANGED: usize = 3;
 
-/// A tool call that ended.
+/// A tool call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended<'e> {
     pub(super) name: &'e str,
@@ -25,7 +25,7 @@ pub(super) struct Ended<'e> {
     pub(super) detail: &'e Detail,
 }
 
-/// The word for what a tool does: `read` for `files-read`. A tool of somebody else keeps its name.
+/// Returns the verb for a tool: `read` for `files-read`. Tools of MCP servers keep their names.
 pub(in crate::cli) fn verb(tool: &str) -> &str {
     match tool {
         "files-read" => "read",
@@ -43,7 +43,7 @@ pub(in crate::cli) fn verb(tool: &str) -> &str {
 }
 
 impl Ended<'_> {
-    /// Its lines: what was done in one of at most so many columns, then the first lines that it changed.
+    /// Returns the lines of the call: one of at most `width` columns, then the first changed lines.
     pub(super) fn lines(&self, width: usize) -> Vec<Line> {
         let (tone, result) = self.result();
         let verb = format!("  {} ", paint::one_line(verb(self.name)));
@@ -67,7 +67,7 @@ impl Ended<'_> {
         }
     }
 
-    /// The time that a call took: of a command always, of others if it was long.
+    /// Returns the time of the call: for commands always, for others if it was long.
     fn time(&self) -> String {
         let is_command = matches!(self.detail, Detail::Output { .. });
         if is_command || self.duration_ms >= 1000 { format!(" ({})", seconds(self.duration_ms)) } else { String::new() }
@@ -87,7 +87,7 @@ impl Ended<'_> {
     }
 }
 
-/// The lines that were added and removed: `+1 -0 (new)`.
+/// Returns the counts of added and removed lines: `+1 -0 (new)`.
 fn counts(change: &FileChange) -> String {
     let what = match change.kind {
         ChangeKind::Created => " (new)",
@@ -97,7 +97,7 @@ fn counts(change: &FileChange) -> String {
     format!("+{} -{}{what}", change.added, change.removed)
 }
 
-/// The result of a tool call in a few words.
+/// Returns the result of a tool call in a few words.
 pub(in crate::cli) fn upshot(
     denied: bool,
     succeeded: bool,
@@ -120,7 +120,7 @@ pub(in crate::cli) fn upshot(
     }
 }
 
-/// The argument that tells most about a call: its path, command or pattern, else the first text.
+/// Returns the most telling argument of a call: its path, command or pattern, else the first text.
 pub(in crate::cli) fn gist_of_args(args: &Value) -> String {
     let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
     let first = || args.as_object()?.values().find_map(Value::as_str);

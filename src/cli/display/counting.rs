@@ -1,8 +1,8 @@
-//! Tests counted while they run, by the lines that runners print for each.
+//! A count of tests while they run, from the lines that test runners print.
 
 use crate::report::number;
 
-/// Tests that a step has named so far.
+/// The tests that a step has reported so far.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
     passed: u64,
@@ -10,7 +10,7 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Takes a line of the output.
+    /// Counts the test in a line of output, if there is one.
     pub(super) fn take(&mut self, line: &str) {
         match outcome(line.trim()) {
             Some(true) => self.passed += 1,
@@ -19,7 +19,7 @@ impl Counting {
         }
     }
 
-    /// The line with the counts before it, where there are any.
+    /// Returns the line with the counts before it, if there are any.
     pub(super) fn before(&self, line: &str) -> String {
         let Self { passed, failed } = self;
         match (passed + failed, failed) {
@@ -30,11 +30,11 @@ impl Counting {
     }
 }
 
-/// Returns whether the test that a line is about passed; `None` if the line is about no single test.
+/// Returns whether the test in a line passed; `None` if the line is not about a single test.
 fn outcome(line: &str) -> Option<bool> {
     let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
     let ends = |words: &[&str]| words.iter().any(|word| line.ends_with(word));
-    // `ok` and a name is a package of Go, not a test.
+    // `ok` with a name is a package of Go, not a test.
     let is_tap =
         |word: &str| line.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_named = line.starts_with("test ") && line.contains(" ... "); // libtest

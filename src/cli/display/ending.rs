@@ -1,4 +1,4 @@
-//! The last lines of a run: how it ended, the summary, and what can be done next.
+//! The closing lines of a run: the outcome, the summary, and the next commands.
 
 use crate::cli::paint::{self, Tone};
 use crate::cli::steps::Line;
@@ -6,8 +6,8 @@ use crate::report::{self, Fact, Headline, Mood, NextStep};
 use crate::run::TaskResult;
 use crate::verdict::Reason;
 
-/// Returns the last lines of a run: how it ended, then, unless only errors are wanted, the summary and the next commands for the run of
-/// this name.
+/// Returns the closing lines of a run. With `only_errors`, returns only the outcome. `name` names
+/// the run in the next commands.
 pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Option<&str>) -> Vec<Line> {
     if is_refused(result) {
         return vec![vec![(Tone::Bad, "error: ".to_owned()), (Tone::Plain, result.message.replace('\n', "\n  "))]];
@@ -27,13 +27,14 @@ pub(in crate::cli) fn closing(result: &TaskResult, only_errors: bool, name: Opti
     lines
 }
 
-/// Returns true if a run was refused before its first turn: its end looks like that of any other mistake.
+/// Returns true if a run was refused before its first turn. Its end then looks like any other
+/// error.
 fn is_refused(result: &TaskResult) -> bool {
     let has_begun = result.turns > 0 || !result.attempts.is_empty();
     !has_begun && matches!(result.reason, Reason::BadInput | Reason::PlanFailed)
 }
 
-/// The commands that make sense after a run that goes by this name.
+/// Returns the next commands after a run with this name.
 fn next_steps(result: &TaskResult, run: &str) -> Vec<Line> {
     let steps = report::next_steps(result, run);
     let width = steps.iter().map(|step| step.command.len()).max().unwrap_or(0);
@@ -49,7 +50,7 @@ fn next_steps(result: &TaskResult, run: &str) -> Vec<Line> {
     steps.iter().enumerate().map(line).collect()
 }
 
-/// A line of a summary.
+/// Returns a line of a summary.
 pub(in crate::cli) fn fact(fact: &Fact) -> Line {
     vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
 }

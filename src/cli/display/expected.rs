@@ -4,12 +4,12 @@ use crate::store::{Filter, RunState, Store, read_text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The largest report that is read, in bytes.
+/// The largest report to read, in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
-/// Runs that are looked at.
+/// Runs to look at.
 const RUNS: u32 = 5;
 
-/// The part of a report that has the times.
+/// The part of a report with the times.
 #[derive(Deserialize)]
 struct Report {
     attempts: Vec<Attempt>,
@@ -33,7 +33,8 @@ struct Step {
     duration_ms: u64,
 }
 
-/// Milliseconds that each step took when it last ran, by `lane/step`. Empty where nothing is known: it is only a help.
+/// Returns the milliseconds that each step took when it last ran, by `lane/step`. Empty on any
+/// error: the times are optional.
 pub(in crate::cli) fn expected(store: &Store) -> BTreeMap<String, u64> {
     let rows = store.runs(&Filter { limit: RUNS, ..Filter::default() }).unwrap_or_default();
     let ended = rows.iter().filter(|row| matches!(row.state, RunState::Ended(_)));

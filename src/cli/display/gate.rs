@@ -1,4 +1,5 @@
-//! The gate as it runs and when it has spoken: its steps, those that wait, how long each takes, and whether a failure is an earlier one.
+//! The display of the gate: its steps, waiting steps, expected times, and failures that an earlier
+//! attempt already had.
 
 use super::counting::Counting;
 use super::{Display, REASONS};
@@ -12,31 +13,31 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The state of the gate.
 #[derive(Debug, Default)]
 pub(super) struct GateView {
-    /// The steps that have ended in the gate run under way.
+    /// The steps that have ended in the current gate run.
     story: Story,
-    /// Is true once a line says that the base is judged, before the agent starts.
+    /// True once a line says that the gate judges the base, before the agent starts.
     has_told_base: bool,
     /// Milliseconds that each step took when it last ran, by `lane/step`.
     expected: BTreeMap<String, u64>,
-    /// The steps of the gate run before, in their order.
+    /// The steps of the previous gate run, in their order.
     before: Vec<String>,
-    /// The steps that have begun in this one.
+    /// The steps that have begun in the current gate run.
     begun: BTreeSet<String>,
-    /// The steps that have ended in this one, in their order.
+    /// The steps that have ended in the current gate run, in their order.
     ended: Vec<String>,
-    /// Tests that running steps have named so far.
+    /// Tests that running steps have reported so far.
     tests: BTreeMap<String, Counting>,
-    /// The failures of each attempt, without what differs when the same failure comes back.
+    /// The failures of each attempt, without parts that differ when the same failure returns.
     failures: Vec<(u32, String)>,
 }
 
 impl GateView {
-    /// Of steps that took so many milliseconds in earlier runs.
+    /// Returns the state with expected times of steps, in milliseconds.
     pub(super) fn expecting(expected: BTreeMap<String, u64>) -> Self {
         Self { expected, ..Self::default() }
     }
 
-    /// Takes the steps out: the gate run is over, and the next one begins anew.
+    /// Ends the gate run: returns its steps and resets the state for the next one.
     fn take(&mut self) -> Story {
         self.before = std::mem::take(&mut self.ended);
         self.begun.clear();
@@ -44,7 +45,8 @@ impl GateView {
         std::mem::take(&mut self.story)
     }
 
-    /// The number of steps that have ended, and of all steps, which is known from the gate run before.
+    /// Returns the number of ended steps and of all steps. The number of all comes from the
+    /// previous gate run.
     fn count(&self) -> (usize, usize) {
         (self.ended.len(), self.before.len().max(self.begun.len()).max(self.ended.len()))
     }
@@ -54,7 +56,8 @@ impl GateView {
         self.before.iter().filter(waits).cloned().collect()
     }
 
-    /// The attempt in which the same failed, if one did. Notes what failed in this one.
+    /// Returns the earlier attempt with the same failure, if there is one. Records the failure of
+    /// this attempt.
     fn known(&mut self, attempt: u32, story: &Story, feedback: &str) -> Option<u32> {
         let one = |report: &&StepReport| {
             let (tests, more) = failing(report);
@@ -110,7 +113,7 @@ impl Display {
         self.live.queue(self.gate.queued());
     }
 
-    /// The verdict of the gate about the base during planning.
+    /// Shows the verdict of the gate on the base.
     pub(super) fn base(&mut self) {
         if self.gate.story.is_empty() {
             return;
@@ -131,10 +134,11 @@ impl Display {
         self.line(&[(Tone::Bad, &format!("✗ not judged again: {}", as_judged(attempt)))]);
     }
 
-    /// The steps that failed, with what explains them unless an earlier attempt failed in the same way, and the verdict.
+    /// Shows the failed steps and the verdict. Explains the failures unless an earlier attempt
+    /// failed in the same way.
     pub(super) fn verdict(&mut self, success: bool, failed: &[String], feedback: &str, duration_ms: u64) {
         if self.status.attempt.0 == 0 {
-            return self.base(); // before any agent
+            return self.base(); // judges the base, before any agent
         }
         let (story, time) = (self.gate.take(), format!(" ({})", seconds(duration_ms)));
         self.status.checks = None;
@@ -162,7 +166,7 @@ impl Display {
     }
 }
 
-/// The name of a step, as it is shown everywhere.
+/// Returns the name of a step for all output.
 fn name(lane: &str, step: &str) -> String {
     format!("{lane}/{step}")
 }

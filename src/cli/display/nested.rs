@@ -1,5 +1,6 @@
-//! What sub-agents do, in lines between those of the run: each behind the path of who does it. Several may be at work, so what they say is
-//! not shown as it comes; it is in the result of the call that asked for them.
+//! Lines about sub-agents, between the lines of the run, each behind the path of its sub-agent.
+//! Several may work at once, so their text is not streamed; the result of the call that started
+//! them has it.
 
 use super::call::{GIST, cut};
 use super::{Display, gist_of_args, upshot, verb};
@@ -9,12 +10,12 @@ use crate::run::AgentEvent;
 use crate::verdict::Reason;
 
 impl Display {
-    /// Shows one event of the sub-agent of this path.
+    /// Shows one event of the sub-agent with this path.
     pub(in crate::cli) fn show_of(&mut self, path: &str, event: &AgentEvent) {
         let mark = format!("  {path} ┆ ");
         let plain = |tone: Tone, text: String| vec![(Tone::Faint, mark.clone()), (tone, paint::one_line(&text))];
         let line = match event {
-            AgentEvent::Started { title, .. } => plain(Tone::Strong, format!("began: {title}")),
+            AgentEvent::Started { title, .. } => plain(Tone::Strong, format!("started: {title}")),
             AgentEvent::Finished { reason: Reason::Skipped, .. } => plain(Tone::Strong, "done".into()),
             AgentEvent::Finished { message, .. } => plain(Tone::Bad, format!("ended: {message}")),
             AgentEvent::ToolResult { success, .. } => {

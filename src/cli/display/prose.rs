@@ -1,22 +1,22 @@
-//! The text of a model as lines of a terminal: broken between words, each behind the same bar.
+//! The text of a model as lines of a terminal, broken between words.
 
 use crate::cli::live::cells;
 use crate::cli::paint;
 
-/// Columns of the shortest line.
+/// Columns of the narrowest line.
 const NARROWEST: usize = 10;
 
-/// A text that comes in pieces.
+/// A text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Prose {
     /// The line that has not ended.
     rest: String,
-    /// Is true while a line is under way, which may be empty so far.
+    /// True while a line is open, which may be empty so far.
     is_open: bool,
 }
 
 impl Prose {
-    /// Takes a piece. Returns the lines that have ended by now, in lines of so many columns.
+    /// Adds a piece. Returns the lines that have ended, of at most `width` columns.
     pub(super) fn take(&mut self, piece: &str, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in paint::harmless(piece).replace('\t', "    ").split_inclusive('\n') {
@@ -32,17 +32,17 @@ impl Prose {
         lines
     }
 
-    /// The line that has not ended, where there is one.
+    /// Returns the line that has not ended, if there is one.
     pub(super) fn unfinished(&self) -> Option<&str> {
         self.is_open.then_some(self.rest.as_str())
     }
 
-    /// Ends the line that has not ended.
+    /// Ends the open line and returns it.
     pub(super) fn end(&mut self) -> Option<String> {
         std::mem::take(&mut self.is_open).then(|| std::mem::take(&mut self.rest))
     }
 
-    /// Takes off what fills a line, up to the last space in it.
+    /// Takes a full line from the open one, up to its last space.
     fn first_line(&mut self, width: usize) -> Option<String> {
         let mut taken = 0;
         let too_far = |(_, c): &(usize, char)| {

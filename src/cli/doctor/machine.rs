@@ -1,4 +1,4 @@
-//! What the machine has: a sandbox, and a place for what is kept.
+//! Checks of the machine: the sandbox, the limits, and the folders for state and temporary files.
 
 use super::{Found, repository, room};
 use crate::config::{self, Environment};
@@ -10,11 +10,12 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Below this much room for state, in bytes, runs are warned of.
+/// Free bytes for state below which `fledge doctor` warns.
 const NARROW: u64 = 1024 * 1024 * 1024;
-/// Below this much, they are likely to fail.
+/// Free bytes below which runs are likely to fail.
 const FULL: u64 = 64 * 1024 * 1024;
-/// File systems by their magic numbers, and whether their locks may be trusted: the database rests on them.
+/// File systems by magic number, and true if their locks are reliable: the database depends on
+/// them.
 const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
     (0xEF53, "ext4", true),
     (0x9123_683E, "btrfs", true),
@@ -43,36 +44,36 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
         Err(fault) => {
             let text = fault.to_string();
             let says = text.split_once(" (").map_or(text.as_str(), |(says, _)| says);
-            let mend = "set HOME, or FLEDGE_STATE_DIR to a folder outside of the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
+            let mend = "set HOME, or set FLEDGE_STATE_DIR to a folder outside the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
             vec![Found::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), mend)]
         }
     });
     found
 }
 
-/// The folder for temporary files, where walls and rooms have theirs.
+/// Checks the folder for temporary files, which sandboxes and rooms use.
 fn temporary(set: Option<&str>, root: &Path) -> Found {
     let folder = PathBuf::from(set.unwrap_or("/tmp"));
     let shown = folder.display();
-    let elsewhere = "set TMPDIR to a folder that is there, that you may write to, and that is not in the project";
+    let elsewhere = "set TMPDIR to an existing, writable folder outside the project";
     let problem = |why: &str| Found::problem("tmp", format!("TMPDIR is {shown}, {why}"), elsewhere);
     if !folder.is_dir() {
-        return problem("and there is no such folder");
+        return problem("which does not exist");
     }
     match room::refusal(&folder) {
         None => {}
         Some(why) if room::is_for_room(&why) => {
-            let says = format!("temporary files go to {shown}, where nothing can be written: {why}");
+            let says = format!("temporary files go to {shown}, which is not writable: {why}");
             return Found::problem("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
         }
-        Some(why) => return problem(&format!("which cannot be written to: {why}")),
+        Some(why) => return problem(&format!("which is not writable: {why}")),
     }
     if is_inside(&folder, root) {
-        let says = format!("TMPDIR is {shown}, which is inside of the project, where an agent could write");
+        let says = format!("TMPDIR is {shown}, which is inside the project, where an agent can write");
         return Found::warning("tmp", says, elsewhere);
     }
     if statvfs(&folder).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
-        let says = format!("{shown} is mounted `noexec`: what tools unpack and run there does not start");
+        let says = format!("{shown} is mounted `noexec`: programs that tools unpack there cannot start");
         return Found::warning("tmp", says, "set TMPDIR to a folder on another file system");
     }
     let free = room::free(&folder);
@@ -83,15 +84,15 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
     Found::good("tmp", format!("temporary files of fledge go to {shown}"))
 }
 
-/// The project's own file system, where there is little room for what agents and checks write.
+/// Checks the file system of the project for room and write access.
 fn project(root: &Path) -> Option<Found> {
-    let (shown, free, mend) = (root.display(), room::free(root), "make room there: agents and checks write there");
+    let (shown, free, mend) = (root.display(), room::free(root), "free some space: agents and checks write there");
     if let Some(process::Unwritable { why, mend }) = process::unwritable(root) {
         return Some(Found::problem("project", why, mend));
     }
     if let Some(why) = room::refusal(root).filter(|why| !room::is_for_room(why)) {
         let mend = format!("see `ls -ld {shown}` and `mount`: fledge, agents and checks write there");
-        return Some(Found::problem("project", format!("{shown} cannot be written to: {why}"), mend));
+        return Some(Found::problem("project", format!("{shown} is not writable: {why}"), mend));
     }
     if room::is_full(root) {
         return Some(Found::problem("project", format!("the file system of {shown} is full"), mend));
@@ -102,8 +103,8 @@ fn project(root: &Path) -> Option<Found> {
 
 async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
     if choice == WallChoice::Off {
-        let says = "off, by your configuration: an agent has your rights, and so has the code that the gate runs";
-        return Found::warning("sandbox", says, "take `sandbox: off` out of your configuration");
+        let says = "off in your configuration: agents and the code that the gate runs have your rights";
+        return Found::warning("sandbox", says, "remove `sandbox: off` from your configuration");
     }
     let who = if is_root() { ", as root" } else { "" };
     let best = Wall::raise(WallChoice::Required, helper, path).await;
@@ -120,7 +121,7 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
             let layers = if has_layers {
                 "rooms are layers over one checkout of the base and over installed dependencies"
             } else {
-                "rooms are copies, also of installed dependencies: the kernel has no overlay file system for users"
+                "rooms are full copies, with installed dependencies: the kernel gives users no overlay file system"
             };
             return Found::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
         }
@@ -133,7 +134,7 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
     let second = Wall::raise(WallChoice::Auto, helper, path).await;
     match second.and_then(|wall| wall.stands_outside(root).map(|()| wall)) {
         Ok(wall) if wall.kind() == WallKind::Landlock => {
-            // One stands: to run without is no advice.
+            // A sandbox works, so do not advise to run without one.
             let mend = mend.trim_end_matches(WITHOUT);
             let files = temporary_files(wall.temporary_folder(), process::is_in_memory);
             Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}{files}"), mend)
@@ -143,7 +144,7 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
     }
 }
 
-/// Says where temporary files of steps are behind Landlock. Nothing limits those in memory.
+/// Names the place of steps' temporary files behind Landlock. Files in memory have no limit there.
 fn temporary_files(folder: Option<&Path>, is_in_memory: impl Fn(&Path) -> bool) -> String {
     match folder {
         None => String::new(),
@@ -154,7 +155,8 @@ fn temporary_files(folder: Option<&Path>, is_in_memory: impl Fn(&Path) -> bool) 
     }
 }
 
-/// Says which files at these paths do not count as memory although they are in it. The paths need not exist yet.
+/// Returns a note if files at these paths are kept in memory but not counted as memory. The paths
+/// need not exist yet.
 fn uncounted(written: &[&Path], is_in_memory: impl Fn(&Path) -> bool) -> &'static str {
     let in_memory = |path: &&Path| path.ancestors().find(|folder| folder.exists()).is_some_and(&is_in_memory);
     if written.iter().any(in_memory) {
@@ -164,7 +166,7 @@ fn uncounted(written: &[&Path], is_in_memory: impl Fn(&Path) -> bool) -> &'stati
     }
 }
 
-/// What a call or a step may use up, and who sees to that.
+/// Reports the limits of a call or a step, and what enforces them.
 fn limits(limits: WallLimits, choice: WallChoice, written: &[&Path]) -> Found {
     let count = limits.processes.map_or("any number of".into(), |count| count.to_string());
     let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
@@ -177,50 +179,52 @@ fn limits(limits: WallLimits, choice: WallChoice, written: &[&Path]) -> Found {
     };
     let files = uncounted(written, process::is_in_memory);
     let says = format!(
-        "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used{files}"
+        "a call or step may use {count} processes and {memory} memory in total, checked ten times a second{kernel}; \
+        no cgroups{files}"
     );
     Found::good("limits", says)
 }
 
-/// Who this process is says its folder in /proc; where there is none, whose files it writes.
+/// Returns true if this process is root: by the owner of its folder in /proc, else of a file that
+/// it creates.
 fn is_root() -> bool {
     let about = std::fs::metadata("/proc/self").or_else(|_| tempfile::tempfile().and_then(|file| file.metadata()));
     about.is_ok_and(|meta| meta.uid() == 0)
 }
 
-/// Whether runs can be kept there. Of a folder that is not there yet, the one is looked at in which it would be made.
+/// Checks that runs can be stored in the folder, or in the nearest existing folder above it.
 fn state(folder: &Path, root: &Path) -> Vec<Found> {
     let elsewhere = "set FLEDGE_STATE_DIR to another folder: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
     let shown = folder.display();
     if is_inside(folder, root) {
-        let says = format!("{shown} is inside of the project, where an agent could write");
+        let says = format!("{shown} is inside the project, where an agent can write");
         return vec![Found::problem("state", says, elsewhere)];
     }
     let there: PathBuf = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/")).into();
-    let unmade = if there == folder { String::new() } else { format!(", so {shown} cannot be made") };
+    let unmade = if there == folder { String::new() } else { format!(", so fledge cannot create {shown}") };
     let problem = |why: &str| vec![Found::problem("state", format!("{} {why}{unmade}", there.display()), elsewhere)];
     if !there.is_dir() {
-        return problem("is no folder");
+        return problem("is not a folder");
     }
     let refusal = room::refusal(&there);
     if let Some(why) = refusal.as_ref().filter(|why| !room::is_for_room(why)) {
-        return problem(&format!("cannot be written to: {why}"));
+        return problem(&format!("is not writable: {why}"));
     }
     let room = room::free(&there);
     let (kind, has_locks) = file_system(&there);
     let sharing =
-        if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
-    let full = refusal.as_ref().map(|why| format!("; nothing can be written there: {why}")).unwrap_or_default();
+        if shares_blocks(&there) { "fledge clones caches without cost" } else { "fledge copies caches byte by byte" };
+    let full = refusal.as_ref().map(|why| format!("; the folder is not writable: {why}")).unwrap_or_default();
     let says = format!("{shown}, {} MiB free on {kind}, {sharing}{full}", room / 1024 / 1024);
-    let more = "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere";
+    let more = "free some space (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to another folder";
     let first = match room {
         _ if refusal.is_some() => Found::problem("state", says, more),
         ..FULL => Found::problem("state", says, more),
-        FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
+        FULL..NARROW => Found::warning("state", says, "free some space: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
     };
     let locks = || {
-        Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere)
+        Found::warning("state", format!("locks on {kind} are not reliable, but the database needs them"), elsewhere)
             .of("locks")
     };
     [first].into_iter().chain((!has_locks).then(locks)).collect()
@@ -241,7 +245,7 @@ fn file_system(_: &Path) -> (String, bool) {
     ("this system's file system".into(), true)
 }
 
-/// Whether a file can be copied there by sharing its blocks.
+/// Returns true if a copy of a file can share its blocks there.
 #[cfg(target_os = "linux")]
 fn shares_blocks(folder: &Path) -> bool {
     let files = || -> std::io::Result<(File, File)> {

@@ -1,4 +1,5 @@
-//! `fledge doctor`: whether all is here that a run and its gate need, and the line that mends what is not. Calls no model, runs no lane.
+//! `fledge doctor`: checks of the environment for a run and its gate, with fixes. Calls no model
+//! and runs no lane.
 
 mod machine;
 mod project;
@@ -17,27 +18,27 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const DOCTOR_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.\n\n\
+#[command(after_help = "Exit code 0 if a run can start here, else 1.\n\n\
     Examples:\n  fledge doctor\n  fledge doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
 pub(super) struct DoctorArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-/// How well something is.
+/// The health of a checked thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
-    /// A run can begin, and something of it is weaker than it could be.
+    /// A run can begin, but something is weaker than it could be.
     Warning,
-    /// No run can begin, or none can be judged.
+    /// No run can begin, or no run can be judged.
     Problem,
 }
 
@@ -51,16 +52,16 @@ impl Health {
     }
 }
 
-/// What was found out about one thing.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
-    /// What it is about, a word.
+    /// Its subject, in one word.
     about: &'static str,
-    /// What of that, where it has several parts: with it the finding has an id that stays.
+    /// The part of the subject, if it has several. Together they make a stable id.
     part: Option<String>,
     health: Health,
     says: String,
-    /// What mends it; empty where nothing needs to be.
+    /// The fix; empty if none is needed.
     mend: String,
 }
 
@@ -77,12 +78,12 @@ impl Found {
         Self { about, part: None, health: Health::Problem, says: says.into(), mend: mend.into() }
     }
 
-    /// The same of a part of it.
+    /// Sets the part of the subject.
     fn of(self, part: impl Into<String>) -> Self {
         Self { part: Some(part.into()), ..self }
     }
 
-    /// What programs know it by: `lane.verify`.
+    /// Returns the id for programs: `lane.verify`.
     fn id(&self) -> String {
         self.part.as_ref().map_or_else(|| self.about.into(), |part| format!("{}.{part}", self.about))
     }
@@ -109,12 +110,12 @@ impl Found {
     }
 }
 
-/// All that is wrong, on one line.
+/// Returns all problems in one line.
 fn every(fault: &impl std::fmt::Display) -> String {
     fault.to_string().replace('\n', "; ")
 }
 
-/// The last line: whether a run can begin, and the next command.
+/// Returns the last line: whether a run can begin, and the next command.
 fn close(found: &[Found], is_healthy: bool, root: &Path, environment: &Environment) -> Line {
     if is_healthy {
         let next = format!("Ready. Next: {}", standing::next(root, environment));
@@ -122,20 +123,20 @@ fn close(found: &[Found], is_healthy: bool, root: &Path, environment: &Environme
     }
     let problems = found.iter().filter(|found| found.health == Health::Problem).count();
     let what = if problems == 1 { "1 problem is".to_owned() } else { format!("{problems} problems are") };
-    vec![(Tone::Strong, format!("Not ready: {what} in the way of a run (✗)"))]
+    vec![(Tone::Strong, format!("Not ready: {what} preventing a run (✗)"))]
 }
 
-/// Looks; gives the exit code: 1 where something is in the way of a run.
+/// Runs all checks; returns the exit code, 1 if something prevents a run.
 ///
 /// # Errors
-/// When there is no such folder, or nothing can be printed.
+/// When the folder does not exist, or nothing can be printed.
 pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Result<u8, Failure> {
     let root = arguments.project.root(environment)?;
     let settled = configured::settled(environment, &root);
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),
         Err(fault) => {
-            let mend = "mend the file: until then nothing of it counts";
+            let mend = "fix the file: until then fledge ignores all of it";
             (config::Settings::default(), Some(Found::problem("config", every(&fault), mend)))
         }
     };
@@ -143,7 +144,7 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
     found.extend(
         settled
             .into_iter()
-            .map(|note| Found::warning("config", note, "look at the copy before you trust it").of("restored")),
+            .map(|note| Found::warning("config", note, "check the copy before you trust it").of("restored")),
     );
     found.extend(wrong);
     found.extend(project::variables(environment));

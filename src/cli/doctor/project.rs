@@ -1,4 +1,5 @@
-//! What the project and its operator have set: models, and lanes with what a pass of them can prove.
+//! Checks of the project and its configuration: models, lanes with the evidence of their passes,
+//! interrupted runs and worktrees.
 
 use super::super::lanes::recall_clean;
 use super::super::worktrees::left_over;
@@ -15,7 +16,7 @@ use crate::workspace::ignored_paths;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The model that a task without one would have, then the other ones that are configured. None is called.
+/// Checks the default model of a task, then the other configured ones. Calls none.
 pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let default = match auto_model(set, Tier::Code, environment) {
         Ok(choice) => known(format!("{} by default, {}", choice.entry.model, key(&choice)), &choice),
@@ -34,7 +35,7 @@ pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<F
     let all: Vec<String> = other.iter().map(|found| format!("{} ({})", name(found), found.says)).collect();
     let other = match other.as_slice() {
         [] | [_] => other.into_iter().next(),
-        _ => Some(Found::warning("model", all.join("; "), "`fledge models check` says what each needs").of("unready")),
+        _ => Some(Found::warning("model", all.join("; "), "`fledge models check` shows what each needs").of("unready")),
     };
     [default].into_iter().chain(good).chain(other).collect()
 }
@@ -44,56 +45,57 @@ fn key(choice: &ModelChoice) -> String {
         Some(KeyPlace::Variable(variable)) => format!("its key is in {variable}"),
         Some(KeyPlace::Command { .. }) => "its key comes from a command".into(),
         Some(KeyPlace::File(path)) => format!("its key is in {}", path.display()),
-        None => "it needs no key".into(),
+        None => "no key needed".into(),
     }
 }
 
-/// A model that can be asked: one with a name near a common one may be that one misspelt, or a new one.
+/// Reports a usable model. A name similar to a published model may be a misspelling or a new model.
 fn known(says: String, choice: &ModelChoice) -> Found {
     let entry = &choice.entry;
     let near = near_published(entry.provider, &entry.model).filter(|_| entry.base_url.is_none());
     let Some(near) = near else { return Found::good("model", says) };
-    let mend = format!("`fledge models check` asks whether there is one; did you mean `{near}`?");
-    Found::warning("model", format!("{says}; no model of this name is known here"), mend)
+    let mend = format!("did you mean `{near}`? run `fledge models check` to test the model");
+    Found::warning("model", format!("{says}; fledge does not know this model"), mend)
 }
 
 fn lacking(fault: &ConfigFault, is_default: bool, environment: &Environment) -> Found {
-    // What to do stands in its message, in brackets at the end.
+    // The message ends with the fix in brackets.
     let text = fault.to_string();
     let (says, mend) =
         text.rsplit_once(" (").map_or((text.as_str(), ""), |(says, hint)| (says, hint.trim_end_matches(')')));
     let is_empty =
         |name: &&str| mend.contains(*name) && environment.all().contains_key(*name) && environment.get(name).is_none();
     let named = mend.split(|char: char| !char.is_ascii_uppercase() && char != '_').filter(|word| word.contains("KEY"));
-    let empty = named.filter(is_empty).map(|name| format!("; {name} is set, and empty"));
+    let empty = named.filter(is_empty).map(|name| format!("; {name} is set but empty"));
     let says = &format!("{says}{}", empty.collect::<String>());
     if is_default { Found::problem("model", says, mend) } else { Found::warning("model", says, mend) }
 }
 
-/// The lanes, whether they can run here, and what the gate can prove by them.
+/// Checks the lanes: whether they can run here, and the evidence that they give the gate.
 pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
     let Listed { lanes, is_detected, fault, .. } = match gate::list(root, path) {
         Ok(listed) => listed,
         Err(fault) => {
-            return vec![Found::problem("lanes", every(&fault), "`fledge lanes validate` says all of it")];
+            return vec![Found::problem("lanes", every(&fault), "run `fledge lanes validate` to see all problems")];
         }
     };
     if lanes.is_empty() && fault.files.is_empty() {
-        let mend = "write lanes/verify.yaml: one step that runs the tests is enough";
-        return vec![Found::problem("lanes", "there are none, and none could be detected", mend)];
+        let mend = "write lanes/verify.yaml; one step that runs the tests is enough";
+        return vec![Found::problem("lanes", "no lanes found, and fledge cannot detect any", mend)];
     }
     let mut found = Vec::new();
     if !fault.files.is_empty() {
-        let found_wrong = Found::problem("lanes", every(&fault), "`fledge lanes validate` draws each with its line");
+        let found_wrong =
+            Found::problem("lanes", every(&fault), "run `fledge lanes validate` to see each with its line");
         found.push(found_wrong.of("files"));
     }
     if is_detected {
-        let says = "the project has none; `verify` was detected from its files";
-        found.push(Found::warning("lanes", says, "`fledge init` tries it and writes it down"));
+        let says = "no lane files; fledge detected `verify` from the project";
+        found.push(Found::warning("lanes", says, "run `fledge init` to test the lane and save it"));
     } else if !lanes.iter().any(|lane| lane.name == DETECTED_LANE) && !is_broken_gate(&fault) {
-        let says = "none is called `verify`, which is the gate of a task that names none";
+        let says = "no lane is named `verify`, the gate of tasks that name no lane";
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
     }
     found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
@@ -101,36 +103,37 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     found
 }
 
-/// Why a lane failed when it was last run in a clean room by hand.
+/// Returns the reasons why a lane failed in its last run by hand in a clean room.
 fn failed_clean(root: &Path, lane: &Lane, environment: &Environment) -> Option<Found> {
     let project = project_dir(&environment.state_dir().ok()?, root);
     let reasons = recall_clean(&project, lane);
     let name = &lane.name;
-    let says = format!("{name}: when it was last run in a clean room, it failed: {}", reasons.join("; "));
-    let found = || Found::warning("lane", says, format!("`fledge lanes run {name} --clean` tries it again"));
+    let says = format!("{name}: the last run in a clean room failed: {}", reasons.join("; "));
+    let found = || Found::warning("lane", says, format!("run `fledge lanes run {name} --clean` to try again"));
     (!reasons.is_empty()).then(|| found().of(format!("{name}.clean")))
 }
 
-/// Programs that steps find by hand and not in a room, as seen from inside of a sandbox.
+/// Checks that the steps of lanes can run in a room, as seen from inside the sandbox: programs,
+/// ignored files and the network.
 pub(super) async fn rooms(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let Ok(Listed { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
     let raised = Wall::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
-    let Ok(wall) = raised else { return Vec::new() }; // told of the sandbox
+    let Ok(wall) = raised else { return Vec::new() }; // the check of the sandbox reports this
     let hidden: Vec<_> = environment.state_dir().into_iter().collect();
     let mut found: Vec<Found> = Vec::new();
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let ignored = ignored_paths(root, &hand, &CancellationToken::new()).await;
     for lane in lanes.iter().filter(|lane| lane.room == RoomKind::Clean) {
         if let Some((step, path)) = gate::ignored_in_commands(lane, &ignored).into_iter().next() {
-            let says = format!("{}: step `{step}` names `{path}`, which git ignores, so no room has it", lane.name);
-            let mend = format!("write `include_ignored: [{path}]` into the lane");
+            let says = format!("{}: step `{step}` names `{path}`, which git ignores, so rooms lack it", lane.name);
+            let mend = format!("add `include_ignored: [{path}]` to the lane");
             found.push(Found::warning("lane", says, mend).of(format!("{}.ignored", lane.name)));
         }
         if let Some((step, words)) = gate::fetching(lane).into_iter().next() {
-            let says = format!("{}: step `{step}` runs `{words}`, and a room has no network", lane.name);
-            let mend = "put it into `setup`, which has one, or write `network: true` into the lane";
+            let says = format!("{}: step `{step}` runs `{words}`, but rooms have no network", lane.name);
+            let mend = "move the step to `setup`, which has a network, or add `network: true` to the lane";
             found.push(Found::warning("lane", says, mend).of(format!("{}.network", lane.name)));
         }
     }
@@ -145,43 +148,43 @@ pub(super) async fn rooms(root: &Path, set: &config::Settings, environment: &Env
     found
 }
 
-/// Whether the gate could be in a file that is wrong.
+/// Returns true if the gate may be in an invalid file.
 fn is_broken_gate(fault: &LaneFault) -> bool {
     let stems = fault.files.keys().filter_map(|file| Path::new(file).file_stem());
     stems.into_iter().any(|stem| stem == DETECTED_LANE || stem == "fledge")
 }
 
-/// Variables that are misspelt: nobody reads them.
+/// Returns misspelt variables, which nothing reads.
 pub(super) fn variables(environment: &Environment) -> impl Iterator<Item = Found> {
     environment.misspelt().into_iter().map(|(name, meant)| {
-        let mend = format!("did you mean `{meant}`? `unset {name}` if not");
-        Found::warning("config", format!("{name} is set, and nothing reads it"), mend).of(name)
+        let mend = format!("did you mean `{meant}`? if not, `unset {name}`");
+        Found::warning("config", format!("{name} is set, but fledge does not read it"), mend).of(name)
     })
 }
 
-/// Runs that did not end and that nobody drives.
+/// Returns the runs that did not end and that no process drives.
 pub(super) fn interrupted(root: &Path, environment: &Environment) -> Option<Found> {
     let state = environment.state_dir().ok()?;
     let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
     let rows = store.runs(&Filter { limit: 100, only: Some(Only::Interrupted), ..Filter::default() }).ok()?;
     let newest = &rows.first()?.head.id;
     let says = match rows.len() {
-        1 => "1 run did not end, and can be gone on with".to_owned(),
-        many => format!("{many} runs did not end, and can be gone on with; the newest is {newest}"),
+        1 => "1 run was interrupted and can be resumed".to_owned(),
+        many => format!("{many} runs were interrupted and can be resumed; the newest is {newest}"),
     };
-    let mend = format!("`fledge runs resume {newest}` goes on; `fledge runs list` shows all");
+    let mend = format!("`fledge runs resume {newest}` continues; `fledge runs list` shows all");
     Some(Found::warning("runs", says, mend))
 }
 
-/// What runs have left of the worktrees that they had for themselves.
+/// Returns the worktrees that runs have left.
 pub(super) fn worktrees(root: &Path, environment: &Environment) -> Option<Found> {
     let left = left_over(&environment.state_dir().ok()?, root);
     let says = match left {
         0 => return None,
-        1 => "1 run has left one".to_owned(),
-        left => format!("{left} runs have left one"),
+        1 => "1 run left a worktree".to_owned(),
+        left => format!("{left} runs left worktrees"),
     };
-    let mend = "`fledge worktrees list` says what is in it; `fledge worktrees clean` removes what is safe";
+    let mend = "`fledge worktrees list` shows their contents; `fledge worktrees clean` removes the safe ones";
     Some(Found::warning("worktree", says, mend))
 }
 
@@ -202,12 +205,11 @@ fn about(root: &Path, lane: &Lane, path: &str) -> Found {
     let steps = if lane.steps.len() == 1 { "1 step".into() } else { format!("{} steps", lane.steps.len()) };
     let says = format!("{name}: {steps}; a pass rests on {proves}");
     if lane.room == RoomKind::InPlace {
-        let mend =
-            "leave `room: in-place` out where the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
+        let mend = "remove `room: in-place` if the lane can run in a fresh copy: try `fledge lanes run NAME --clean`";
         return Found::warning("lane", format!("{says}, and on nothing that the agent left beside the tree"), mend);
     }
     if name == DETECTED_LANE && reports == 0 && lane.canary.is_none() {
-        let mend = "name a test report (`junit:`) or a `canary:`, so that silenced tests are seen: docs/gate.md";
+        let mend = "add a test report (`junit:`) or a `canary:` to detect silenced tests: docs/reference/canaries.md";
         return Found::warning("lane", says, mend);
     }
     Found::good("lane", says)

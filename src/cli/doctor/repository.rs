@@ -1,4 +1,4 @@
-//! What git has here: itself, and the repository around the project, in which verified work could be committed.
+//! Checks of git and of the project's repository, in which verified work can be committed.
 
 use super::super::init::adding;
 use super::{Found, room};
@@ -10,10 +10,11 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// What needs a repository with a commit in it.
+/// The features that need a repository with a commit.
 const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and `fledge apply` need";
 
-/// Opens a private git directory for the workspace, as a run does, and asks the user's repository what a commit would meet.
+/// Opens a private git directory for the workspace, as a run does, and checks the user's repository
+/// for obstacles to a commit.
 pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
     let stop = CancellationToken::new();
     match opened(root, path, &stop).await {
@@ -25,20 +26,20 @@ pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> V
     }
 }
 
-/// What could not be done, and what mends it.
+/// A failure, and its fix.
 type Unopened = (String, &'static str);
 
 async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(TempDir, Trees, String), Unopened> {
-    const NO_ROOM: &str = "make room in the folder for temporary files, or set TMPDIR to another";
-    // What is wrong with the folder for temporary files is said elsewhere.
+    const NO_ROOM: &str = "free some space in the folder for temporary files, or set TMPDIR to another folder";
+    // Another check reports problems of the folder for temporary files.
     let is_usable = |folder: &TempDir| !is_inside(folder.path(), root) && room::refusal(folder.path()).is_none();
     let folder = tempfile::tempdir().ok().filter(is_usable);
     let folder =
         folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
     let told = |fault: TreesFault| {
         let mend = match fault {
-            TreesFault::NoGit { .. } | TreesFault::OldGit { .. } => "install git 2.30 or newer, and have it in PATH",
-            TreesFault::Git { .. } => "see whether `git init` works in a folder of its own, and mend what it says",
+            TreesFault::NoGit { .. } | TreesFault::OldGit { .. } => "install git 2.30 or newer and add it to PATH",
+            TreesFault::Git { .. } => "run `git init` in an empty folder and fix what it reports",
             _ => NO_ROOM,
         };
         (chain(&fault), mend)
@@ -58,7 +59,7 @@ async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &Can
         Ok::<_, DeliveryFault>(found.into_iter().chain(signs.then(unsigned)).collect())
     };
     looked.await.unwrap_or_else(|fault| {
-        let mend = "`git status` and `git fsck` say more; until then nothing can be committed here";
+        let mend = "run `git status` and `git fsck` for details; until then fledge cannot commit here";
         vec![Found::warning("git", fault.to_string(), mend).of("repository")]
     })
 }
@@ -68,11 +69,11 @@ fn none(root: &Path, said: &str) -> Found {
     let found = match marked {
         Some(git) => {
             let says = format!("git cannot use {}: {said}; {NEEDING} a repository", git.display());
-            Found::warning("git", says, "mend or remove it, then `git init`")
+            Found::warning("git", says, "fix or remove it, then run `git init`")
         }
         None => Found::warning(
             "git",
-            format!("the project is in no repository; {NEEDING} one"),
+            format!("the project is not in a repository; {NEEDING} one"),
             "`git init && git add -A && git commit -m first`",
         ),
     };
@@ -82,8 +83,7 @@ fn none(root: &Path, said: &str) -> Found {
 fn told(it: &Condition) -> Vec<Found> {
     let warning = |part: &str, says: String, mend: String| Found::warning("git", says, mend).of(part);
     let owner = it.refused_owner.map(|owner| {
-        let says =
-            format!("{} belongs to user {owner}, so git refuses to work in it for you, in steps of lanes too", it.top);
+        let says = format!("{} belongs to user {owner}, so git refuses to work there, also in lane steps", it.top);
         warning("owner", says, format!("`git config --global --add safe.directory {}`", it.top))
     });
     let first = (!it.has_commit).then(|| {
@@ -91,28 +91,28 @@ fn told(it: &Condition) -> Vec<Found> {
         warning("repository", says, "`git add -A && git commit -m first`".into())
     });
     let identity = (!it.knows_committer).then(|| {
-        let says = format!("git does not know who you are: what is committed here has {} as its author", nobody());
+        let says = format!("git has no user name or email: commits get {} as their author", nobody());
         warning("identity", says, "`git config --global user.name NAME && git config --global user.email MAIL`".into())
     });
     let unfinished = it.unfinished.map(|what| {
-        let says = format!("a {what} is under way: until it is ended, nothing can be committed here");
-        warning("unfinished", says, format!("end it, or take it back by `git {what} --abort`"))
+        let says = format!("a {what} is in progress: until it ends, fledge cannot commit here");
+        warning("unfinished", says, format!("finish the {what}, or run `git {what} --abort`"))
     });
     let changed = (!it.changed.is_empty() && it.has_commit).then(|| {
         let files = if it.changed.len() == 1 { "1 file is".into() } else { format!("{} files are", it.changed.len()) };
         let named = listed(&it.changed);
-        let says = format!("{files} not committed ({named}): a run with `commit: on-success` is refused");
+        let says = format!("{files} not committed ({named}): fledge refuses runs with `commit: on-success`");
         warning("changes", says, format!("{}, or `git stash`, or a run with `--allow-dirty`", adding(&it.changed)))
     });
     let shallow = it.is_shallow.then(|| {
-        let says = "the clone is shallow: commits before its newest ones cannot be named, as by `--base`";
+        let says = "the clone is shallow: `--base` cannot name older commits";
         warning("shallow", says.into(), "`git fetch --unshallow`".into())
     });
     [owner, first, identity, unfinished, changed, shallow].into_iter().flatten().collect()
 }
 
 fn unsigned() -> Found {
-    let says = "`commit.gpgsign` is on, and what fledge commits (`commit: on-success`) is not signed";
-    let mend = "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`";
+    let says = "`commit.gpgsign` is on, but commits of fledge (`commit: on-success`) are not signed";
+    let mend = "sign them yourself: `git commit --amend --no-edit -S`, or use `--patch` and `git am -S`";
     Found::warning("git", says, mend).of("signing")
 }

@@ -1,5 +1,5 @@
-//! Ignored files that a check reads: the room brings those that cannot hold secrets or what the sources are built into, and people
-//! are told of the others.
+//! Ignored files that a check reads. The lane includes those that neither may hold secrets nor may
+//! be built from the sources; remarks tell of the others.
 
 use super::super::failure::Failure;
 use super::super::lanes::{InRoom, say};
@@ -12,13 +12,13 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// How often the checks are tried with more ignored files.
+/// Tries of the checks with more ignored files.
 const MOST_TRIES: usize = 3;
 /// Bytes at the start of a file in which fledge looks for secrets and for binary data.
 const START: u64 = 1 << 18;
-/// Endings of files that hold keys.
+/// Extensions of files that hold keys.
 const KEYS: [&str; 10] = ["pem", "key", "p12", "pfx", "jks", "keystore", "asc", "gpg", "tfvars", "kdbx"];
-/// Parts of names of files and folders, in small letters, that hold secrets.
+/// Parts of names of files and folders that hold secrets, in lower case.
 const SECRETS: [&str; 16] = [
     "secret",
     "credential",
@@ -39,23 +39,25 @@ const SECRETS: [&str; 16] = [
 ];
 /// Words of secrets that count only as whole words.
 const SECRET_WORDS: [&str; 4] = ["token", "tokens", "auth", "htpasswd"];
-/// Words, in small letters, after which a file has the value of a secret.
+/// Words before the value of a secret, in lower case.
 const VALUED: [&str; 7] = ["token", "secret", "password", "passwd", "apikey", "api_key", "api-key"];
-/// Endings of files of variables that are made for tests, and hold no secrets of anyone.
+/// Extensions of variable files for tests, which hold no real secrets.
 const FOR_TESTS: [&str; 6] = ["test", "testing", "ci", "example", "sample", "template"];
 
-/// What an ignored file is for a room.
+/// The kind of an ignored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Settings and other text.
     Plain,
-    /// It may hold secrets.
+    /// May hold secrets.
     Secret,
-    /// It may be built from the sources: as it is, it would be judged in place of the work.
+    /// May be built from the sources: an old file would be judged in place of the work.
     Built,
 }
 
-/// Has the room bring what the checks read that pass by hand, and tries them again, as long as more passes. Adds remarks to the lane.
+/// Adds plain ignored files to the lane if a check reads them, passes by hand, and fails in the
+/// room. Then tries the checks in the room again, at most [`MOST_TRIES`] times. Adds remarks on
+/// other ignored files to the lane.
 pub(super) async fn include(
     file: &mut LaneFile<'_>,
     detected: &mut Detected,
@@ -80,7 +82,8 @@ pub(super) async fn include(
     if !included.is_empty() {
         let paths = included.join(", ");
         say(&[format!(
-            "git ignores what the checks read, so the lane says `include_ignored: [{paths}]`: a room has it as it was before the agent"
+            "the checks read files that git ignores, so the lane has `include_ignored: [{paths}]`: rooms get these \
+            files as they were before the agent"
         )]);
     }
     for (step, path) in lacked(by_hand, &room) {
@@ -89,23 +92,26 @@ pub(super) async fn include(
     Ok(room)
 }
 
-/// The steps that pass by hand and fail in the room, each with an ignored path that it names.
+/// Returns the steps that pass by hand and fail in the room, each with an ignored path that it
+/// names.
 fn lacked(by_hand: &[StepReport], room: &InRoom) -> Vec<(String, String)> {
     let has_passed = |name: &str| by_hand.iter().any(|it| it.step == name && it.status == StepStatus::Passed);
     let steps = room.lacked.iter().filter(|(step, _)| has_passed(step));
     steps.flat_map(|(step, paths)| paths.iter().map(|path| (step.clone(), path.clone()))).collect()
 }
 
-/// Says why a path was not included.
+/// Returns the reason why a path was not included.
 fn remark(step: &str, path: &str, kind: Kind) -> Option<String> {
-    let start = format!("`{step}` fails in a clean room, which lacks `{path}`, for git ignores it");
+    let start = format!("`{step}` fails in a clean room, which lacks `{path}` because git ignores it");
     match kind {
         Kind::Plain => None,
         Kind::Secret => Some(format!(
-            "{start}: it may hold secrets, so it is not included; write `include_ignored: [{path}]` if what the checks run may read it"
+            "{start}: it may hold secrets, so fledge did not include it; add `include_ignored: [{path}]` if the \
+            checks may read it"
         )),
         Kind::Built => Some(format!(
-            "{start}: have a step before it build it, or write `include_ignored: [{path}]` if it does not depend on the sources"
+            "{start}: build it in an earlier step, or add `include_ignored: [{path}]` if it does not depend on the \
+            sources"
         )),
     }
 }
@@ -121,7 +127,7 @@ fn kind(root: &Path, path: &str) -> Kind {
     if is_started || Policy::is_source(path) || !is_text { Kind::Built } else { Kind::Plain }
 }
 
-/// Returns whether a part of a path, in small letters, is the name of what holds secrets.
+/// Returns true if a part of a path, in lower case, is a name for secrets.
 fn is_secret_name(name: &str) -> bool {
     let ending = name.rsplit('.').next().unwrap_or_default();
     let is_env = (name.starts_with(".env") && !FOR_TESTS.contains(&ending)) || name.ends_with(".env");
@@ -134,11 +140,12 @@ fn is_secret_name(name: &str) -> bool {
         || words.any(|word| SECRET_WORDS.contains(&word))
 }
 
-/// Returns whether a text has a private key, or a value after a word for secrets: `API_TOKEN=x`, `"password": "x"`.
+/// Returns true if a text has a private key, or a value after a word for secrets: `API_TOKEN=x`,
+/// `"password": "x"`.
 fn holds_secret(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let is_valued = |after: &str| {
-        // The name may go on, as in `SECRET_KEY`.
+        // The name may continue, as in `SECRET_KEY`.
         let after = after.trim_start_matches(|char: char| char.is_alphanumeric() || char == '_' || char == '-');
         let after = after.trim_start().trim_start_matches(['"', '\'']).trim_start();
         let value = after.strip_prefix([':', '=']).map(|value| value.trim_start_matches([' ', '\t']));
@@ -148,7 +155,7 @@ fn holds_secret(text: &[u8]) -> bool {
     text.contains("private key") || VALUED.iter().any(has_value)
 }
 
-/// The beginning of a file; `None` where it is none that can be read.
+/// Returns the beginning of a file; `None` if it is not a readable file.
 fn start(file: &Path) -> Option<Vec<u8>> {
     let mut start = Vec::new();
     file.is_file().then_some(())?;

@@ -1,4 +1,5 @@
-//! The trial of the checks that `fledge init` writes: by hand on the untouched checkout, and with the written files in a clean room.
+//! The trial of the checks for `fledge init`: by hand in the unchanged checkout, and with the
+//! written files in a clean room.
 
 use super::super::failure::Failure;
 use super::super::lanes::{self, Trial};
@@ -16,21 +17,22 @@ use ignore::WalkBuilder;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The largest lane that is read back, in bytes.
+/// The largest lane to read back, in bytes.
 const MOST: usize = 1 << 20;
-/// The most files that are looked at for what checks leave behind.
+/// The most files to search for new files of checks.
 const MOST_FILES: usize = 100_000;
-/// The most files that are named.
+/// The most files to name.
 const NAMED: usize = 5;
-/// The most characters of a line of output that are shown.
+/// The most characters to show of a line of output.
 const LONGEST: usize = 200;
-/// Words, in small letters, of lines that tell of an error.
+/// Words of lines about an error, in lower case.
 const ERRORS: [&str; 6] = ["error", "fail", "not found", "no such", "cannot", "can't"];
-/// Beginnings of lines, in small letters, in which a program that started another one says that this failed.
+/// Beginnings of lines, in lower case, with which a program reports the failure of a program that
+/// it started.
 const STARTERS: [&str; 5] = ["make", "npm ", "ninja:", "error: recipe", "task: failed"];
 /// The project's own Prettier.
 const PRETTIER: &str = "node_modules/.bin/prettier";
-/// Tools that check files of every kind, each with the place for what they are to ignore.
+/// Tools that check files of every kind, each with the place for paths to ignore.
 const IGNORED_BY: [(&str, &str); 5] = [
     ("prettier", ".prettierignore"),
     ("yamllint", "`ignore` in .yamllint"),
@@ -39,8 +41,9 @@ const IGNORED_BY: [(&str, &str); 5] = [
     ("biome", "`files` in biome.json"),
 ];
 
-/// Runs the checks by hand, has `write` write the files, and runs the checks in a clean room. Shows both, and amends the
-/// lane by what failed. `write` returns the names of the new files.
+/// Runs the checks by hand, calls `write`, and runs the checks in a clean room. Shows both results,
+/// and changes the lane for the failures. `write` writes the files and returns the names of the new
+/// ones. Returns true if a check failed that `fledge fix` can repair.
 pub(super) async fn run(
     root: &Path,
     mut detected: Detected,
@@ -76,7 +79,7 @@ pub(super) async fn run(
     Ok(has_failed)
 }
 
-/// The file of the lane, as it was written last.
+/// The file of the lane, as last written.
 pub(super) struct LaneFile<'f> {
     pub(super) trial: &'f Trial<'f>,
     pub(super) root: &'f Path,
@@ -85,7 +88,8 @@ pub(super) struct LaneFile<'f> {
 }
 
 impl LaneFile<'_> {
-    /// Writes the lane as it is now. An edit that was made meanwhile stays. Returns whether the file is new.
+    /// Writes the current lane, unless the file was edited meanwhile. Returns true if it wrote the
+    /// file.
     pub(super) async fn amend(&mut self, detected: &Detected) -> Result<bool, Failure> {
         let page = detected.yaml();
         if page == self.page || read(self.root) != self.text {
@@ -100,7 +104,7 @@ impl LaneFile<'_> {
 }
 
 pub(super) fn say_place(place: &str) {
-    paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check leaves that out)"))]);
+    paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check skips this)"))]);
 }
 
 fn lane_of(detected: &Detected) -> Result<Lane, Failure> {
@@ -111,7 +115,7 @@ fn read(root: &Path) -> Option<String> {
     read_text(&root.join(LANE), MOST).ok().flatten()
 }
 
-/// The files of a project that git does not ignore.
+/// Returns the files of a project that git does not ignore.
 fn files(root: &Path) -> BTreeSet<PathBuf> {
     let walk =
         WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(|it| it.file_name() != ".git").build();
@@ -119,7 +123,7 @@ fn files(root: &Path) -> BTreeSet<PathBuf> {
     files.map(ignore::DirEntry::into_path).collect()
 }
 
-/// Names the files that the checks have left in the checkout.
+/// Returns a remark on the files that the checks left in the checkout.
 fn left_behind(root: &Path, before: &BTreeSet<PathBuf>) -> Option<String> {
     let after = files(root);
     let new: Vec<&PathBuf> = after.difference(before).collect();
@@ -128,11 +132,11 @@ fn left_behind(root: &Path, before: &BTreeSet<PathBuf>) -> Option<String> {
     let more = if new.len() > NAMED { format!(" and {} more", new.len() - NAMED) } else { String::new() };
     let names = names.join(", ");
     (!new.is_empty()).then(|| {
-        format!("the checks have left files in the checkout: {names}{more}; remove them, or have git ignore them")
+        format!("the checks left files in the checkout: {names}{more}; remove them, or add them to .gitignore")
     })
 }
 
-/// Has the project's own Prettier write the new files in its form.
+/// Formats the new files with the project's own Prettier.
 async fn format(trial: &Trial<'_>, root: &Path, written: &[String]) -> Result<(), Failure> {
     if written.is_empty() || !root.join(PRETTIER).is_file() {
         return Ok(());
@@ -142,7 +146,8 @@ async fn format(trial: &Trial<'_>, root: &Path, written: &[String]) -> Result<()
     trial.by_hand(lane, "format").await.map(drop)
 }
 
-/// The lints that passed on the untouched checkout and fail there now, with the files that were written.
+/// Returns the lints that passed in the unchanged checkout and fail there now because of the
+/// written files.
 async fn broken_by_files(
     trial: &Trial<'_>,
     detected: &Detected,
@@ -170,18 +175,19 @@ async fn broken_by_files(
     Ok(ran.into_iter().filter(|step| step.status.is_failure()).collect())
 }
 
-/// Says which of the written files a lint names, and where its tool can be told to ignore them.
+/// Names the written files that a lint complains about, and the place to ignore them.
 fn blame(step: &StepReport, written: &[String]) -> String {
     let named: Vec<&str> = written.iter().map(String::as_str).filter(|name| step.excerpt.contains(name)).collect();
     let names = if named.is_empty() { written.join(", ") } else { named.join(", ") };
     let said = format!("{} {}", step.command, step.excerpt).to_lowercase();
     let ignored = IGNORED_BY.iter().find(|(tool, _)| said.contains(tool)).map(|(_, place)| *place);
     let ignored = ignored.unwrap_or("what the tool ignores");
-    format!("`{}` fails now, and passed before `fledge init` wrote its files: add {names} to {ignored}", step.step)
+    format!("`{}` fails now but passed before `fledge init` wrote its files: add {names} to {ignored}", step.step)
 }
 
-/// Takes out of a lane what cannot run on the untouched checkout, and has only reported which lints fail there. Returns what people should
-/// know, and true if a step failed that `fledge fix` can have mended. `path` is the search path of the steps.
+/// Removes steps from the lane that cannot run in the unchanged checkout; makes the failures of
+/// lints there reports only. Returns remarks for people, and true if a step failed that
+/// `fledge fix` can repair. `path` is the search path of the steps.
 fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) -> (Vec<String>, bool) {
     let (mut remarks, mut has_failed) = (Vec::new(), false);
     for step in by_hand.iter().filter(|step| step.status.is_failure()) {
@@ -191,27 +197,28 @@ fn amend_by_hand(detected: &mut Detected, by_hand: &[StepReport], path: &str) ->
         let is_unable = is_unable || lacked.is_some();
         let why = lacked.unwrap_or_else(|| last_line(step));
         if is_unable && detected.leave_out(name, &format!("it cannot run here: {why}")) {
-            remarks.push(format!("`{name}` was left out, because it cannot run here: {why}"));
+            remarks.push(format!("left out `{name}`, which cannot run here: {why}"));
         } else if is_unable {
-            let remark =
-                format!("`{name}` cannot run here: {why}; install what it needs, such as the project's dependencies");
+            let remark = format!("`{name}` cannot run here: {why}; install the project's dependencies and tools");
             detected.remarks.push(remark.clone());
             remarks.push(remark);
         } else if detected.is_lint(name) {
             detected.let_fail(name, "it failed when this was written");
-            remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
+            remarks.push(format!("`{name}` fails on the current project, so the lane only reports its failure"));
         } else {
             has_failed = true;
             detected.remarks.push(format!("`{name}` failed when this was written ({why})"));
             remarks.push(format!(
-                "`{name}` fails on the project as it is ({why}): no run is verified before it passes; `fledge fix` can have it mended"
+                "`{name}` fails on the current project ({why}): no run is verified until `{name}` passes; `fledge \
+                fix` lets a model fix it"
             ));
         }
     }
     (remarks, has_failed)
 }
 
-/// Takes out of a lane what passes by hand and fails in a clean room, but for what the written files broke. Returns what people should know.
+/// Removes steps from the lane that pass by hand and fail in a clean room, except those that the
+/// written files broke. Returns remarks for people.
 fn amend_in_room(
     detected: &mut Detected,
     by_hand: &[StepReport],
@@ -227,10 +234,10 @@ fn amend_in_room(
     for step in failed.filter(has_passed).filter(|step| !is_blamed(step)) {
         let (name, why) = (step.step.as_str(), last_line(step));
         if detected.leave_out(name, &format!("it passes by hand and fails in a clean room: {why}")) {
-            remarks.push(format!("`{name}` was left out, because it fails in a clean room: {why}"));
+            remarks.push(format!("left out `{name}`, which fails in a clean room: {why}"));
         } else {
             let remark = format!(
-                "`{name}` passes by hand and fails in a clean room ({why}): no run is verified before it passes there"
+                "`{name}` passes by hand but fails in a clean room ({why}): no run is verified until it passes there"
             );
             detected.remarks.push(remark.clone());
             remarks.push(remark);
@@ -239,7 +246,7 @@ fn amend_in_room(
     remarks
 }
 
-/// Shows how each step ended by hand and in the room.
+/// Shows the outcome of each step by hand and in the room.
 fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
     let ended = |step: &StepReport| format!("{} {}", step.status.as_str().replace('_', " "), seconds(step.duration_ms));
     let width = |all: &mut dyn Iterator<Item = usize>| all.max().unwrap_or(0);
@@ -260,20 +267,21 @@ fn table(by_hand: &[StepReport], in_room: &Result<Vec<StepReport>, String>) {
         fails_in_room |= is_worse;
     }
     if let Err(why) = in_room {
-        lanes::say([&format!("there was no clean room: {why}")]);
+        lanes::say([&format!("cannot create a clean room: {why}")]);
     } else if fails_in_room {
-        lanes::say([&"a run judges its work in the room: `fledge lanes run verify --clean` shows all that the checks print there, and docs/gate.md says what a room has".to_owned()]);
+        lanes::say([&"runs are judged in a clean room: `fledge lanes run verify --clean` shows the full output of the checks there; see docs/explanation/rooms.md".to_owned()]);
     }
 }
 
-/// The last line that a step has printed, if possible one that tells of an error; or why the step did not run.
+/// Returns the reason why the step did not run, or the last line of its output that tells of an
+/// error, else the last line.
 fn last_line(step: &StepReport) -> String {
     let tells = |line: &&str| {
         let small = line.to_lowercase();
         ERRORS.iter().any(|sign| small.contains(sign)) && !STARTERS.iter().any(|start| small.starts_with(start))
     };
     let mut lines = step.excerpt.trim_end().lines().map(str::trim).rev();
-    let last = lines.clone().next().unwrap_or("it printed nothing");
+    let last = lines.clone().next().unwrap_or("(no output)");
     let said = if step.note.is_empty() { lines.find(tells).unwrap_or(last) } else { &step.note };
     said.trim().chars().take(LONGEST).collect()
 }
@@ -293,7 +301,7 @@ mod tests {
             ),
             ("one\ntwo\n", "two"),
             ("make: *** [Makefile:2: test] Error 1\n", "make: *** [Makefile:2: test] Error 1"),
-            ("", "it printed nothing"),
+            ("", "(no output)"),
         ] {
             assert_eq!(last_line(&step_report("x", StepStatus::Failed, printed)), line);
         }

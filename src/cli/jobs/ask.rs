@@ -1,4 +1,4 @@
-//! `fledge jobs run`: asks the server of the project, which is found in what is kept of it.
+//! `fledge jobs run`: asks the project's server, whose address is in the project's state folder.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -11,33 +11,35 @@ use crate::store::read_text;
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
-/// Bytes of the longest token.
+/// The longest token, in bytes.
 const LONGEST: usize = 2048;
 
-/// Asks; gives the exit code.
+/// Asks the server to run a job; returns the exit code.
 pub(super) fn ask(place: &Place, name: &str, environment: &Environment) -> Result<u8, Failure> {
     let jobs = place.jobs()?;
     if !jobs.iter().any(|(job, _)| job.name == name) {
         return Err(unknown(name, jobs.iter().map(|(job, _)| job.name.as_str())));
     }
     let Some(url) = Lease::address(&place.folder) else {
-        let none = anyhow!("no server tends the jobs of {}", place.workspace.display());
-        return Err(Failure::input(none).hint("`fledge serve` starts one; `fledge run tasks/…` runs a task without"));
+        let none = anyhow!("no server is running for {}", place.workspace.display());
+        return Err(Failure::input(none)
+            .hint("start a server with `fledge serve`, or run the task alone with `fledge run tasks/…`"));
     };
     let answer = block_on(sent(&url, name, &token(place, environment)?))??;
     if answer.status != 202 {
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let detail =
-            said["detail"].as_str().map_or_else(|| format!("it answers with {}", answer.status), str::to_owned);
-        let failure = Failure::input(anyhow!("the server does not run it: {detail}"));
-        let hint = "with a token of its own (--token-file), set FLEDGE_SERVE_TOKEN here, too";
+        let detail = said["detail"]
+            .as_str()
+            .map_or_else(|| format!("the server answered with status {}", answer.status), str::to_owned);
+        let failure = Failure::input(anyhow!("the server refused to run the job: {detail}"));
+        let hint = "if the server uses --token-file, set FLEDGE_SERVE_TOKEN here to the same token";
         return Err(if answer.status == 401 { failure.hint(hint) } else { failure });
     }
     if place.json {
         let asked = json!({ "schema_version": JOBS_SCHEMA_VERSION, "name": name, "state": "asked" });
         print_json(&asked.to_string()).map_err(no_output)?;
     } else {
-        paint::line(&[(Tone::Plain, format!("the job `{name}` begins"))]);
+        paint::line(&[(Tone::Plain, format!("starting job `{name}`"))]);
     }
     Ok(0)
 }
@@ -54,6 +56,6 @@ fn token(place: &Place, environment: &Environment) -> Result<String, Failure> {
         return Ok(token.trim().to_owned());
     }
     let text = read_text(&place.folder.join("token"), LONGEST).map_err(Failure::own)?;
-    let none = || Failure::input(anyhow!("the server's token is not kept here")).hint("set FLEDGE_SERVE_TOKEN to it");
+    let none = || Failure::input(anyhow!("cannot find the server's token")).hint("set FLEDGE_SERVE_TOKEN to the token");
     text.map(|text| text.trim().to_owned()).ok_or_else(none)
 }

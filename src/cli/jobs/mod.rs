@@ -1,4 +1,5 @@
-//! `fledge jobs`: what comes again, and what became of it. Looking needs no server; having a job run does, since one at a time tends them.
+//! `fledge jobs`: lists scheduled jobs and their history. Only `fledge jobs run` needs a server,
+//! because one process at a time runs the jobs of a project.
 
 mod ask;
 
@@ -20,18 +21,19 @@ use jiff::Timestamp;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const JOBS_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A task comes again with `schedule: \"0 3 * * *\"` in its front matter, as long as `fledge serve` serves its project.\n\n\
+    after_help = "To schedule a task, add `schedule: \"0 3 * * *\"` to its front matter and keep `fledge serve` \
+    running for its project.\n\n\
     Examples:\n  fledge jobs list\n  fledge jobs history nightly\n  fledge jobs run nightly"
 )]
 pub(super) struct JobsArguments {
     #[command(flatten)]
     project: ProjectArguments,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -40,41 +42,41 @@ pub(super) struct JobsArguments {
 
 #[derive(Debug, Subcommand)]
 enum JobsVerb {
-    /// List jobs: tasks that have a schedule, and fledge's own work
+    /// List jobs: scheduled tasks, and fledge's built-in jobs
     #[command(after_help = "Examples:\n  fledge jobs list\n  fledge jobs list --json")]
     List,
-    /// Say what became of a job, the newest first
+    /// Show the history of a job, newest first
     #[command(after_help = "Examples:\n  fledge jobs history nightly --limit 10")]
     History {
-        /// The job
+        /// Name of the job
         name: String,
-        /// At most so many
+        /// Show at most N entries
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Have a job run now, by the server of the project
+    /// Ask the project's server to run a job now
     #[command(after_help = "Examples:\n  fledge jobs run nightly")]
     Run {
-        /// The job
+        /// Name of the job
         name: String,
     },
 }
 
-/// Where jobs are looked for, and when.
+/// The project whose jobs are shown, and the time.
 #[derive(Debug)]
 struct Place {
     workspace: PathBuf,
-    /// That of the server among what is kept.
+    /// The server's folder within the project's state folder.
     folder: PathBuf,
     store: Option<Store>,
     now: Timestamp,
     json: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no such job, or what is kept cannot be read.
+/// When the job does not exist, or the store cannot be read.
 pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Result<u8, Failure> {
     let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
@@ -90,7 +92,7 @@ pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Resul
 }
 
 impl Place {
-    /// All jobs, by their names, each with what became of it last.
+    /// Returns all jobs, sorted by name, each with its last run. Built-in jobs come last.
     fn jobs(&self) -> Result<Vec<(Shown, Option<JobRun>)>, Failure> {
         let rows = self.store.as_ref().map(Store::jobs).transpose().map_err(Failure::own)?.unwrap_or_default();
         let own = rows.into_iter().filter(|row| row.kind == Kind::Builtin.word()).map(|row| self.own(row));
@@ -157,8 +159,7 @@ fn list(place: &Place) -> Result<u8, Failure> {
         return Ok(0);
     }
     if jobs.is_empty() {
-        let none =
-            format!("nothing comes again in {}: no task below tasks/ has a `schedule`", place.workspace.display());
+        let none = format!("no scheduled jobs in {}: no task in tasks/ has a `schedule`", place.workspace.display());
         paint::line(&[(Tone::Plain, paint::one_line(&none))]);
         return Ok(0);
     }
@@ -195,7 +196,7 @@ fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
 }
 
 fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
-    let read = if place.json { limit } else { u32::MAX }; // a line may stand for many
+    let read = if place.json { limit } else { u32::MAX }; // one line may combine several
     let runs = place.store.as_ref().map(|store| store.job_history(name, read)).transpose().map_err(Failure::own)?;
     let runs = runs.unwrap_or_default();
     if runs.is_empty() {
@@ -224,7 +225,7 @@ fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
         line
     };
     if runs.is_empty() {
-        paint::line(&[(Tone::Plain, format!("the job `{name}` was not due yet"))]);
+        paint::line(&[(Tone::Plain, format!("job `{name}` has not been due yet"))]);
         return Ok(0);
     }
     let lines = together(runs).iter().take(limit as usize).map(line).collect::<Vec<_>>();
@@ -232,7 +233,7 @@ fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The runs with those that were missed one after the other as one, the newest of them.
+/// Combines consecutive missed runs into the newest of them.
 fn together(runs: Vec<JobRun>) -> Vec<JobRun> {
     let mut all: Vec<JobRun> = Vec::new();
     for run in runs {
@@ -253,10 +254,9 @@ fn tone_of(state: &str) -> Tone {
     }
 }
 
-/// There is no such job.
+/// Returns the error for an unknown job.
 fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure {
-    let failure =
-        Failure::input(anyhow!("there is no job `{name}`")).hint("`fledge jobs list` shows those that there are");
+    let failure = Failure::input(anyhow!("there is no job `{name}`")).hint("run `fledge jobs list` to see them");
     failure.near(name, known)
 }
 

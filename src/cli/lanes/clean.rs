@@ -1,5 +1,5 @@
-//! `fledge lanes run --clean`: the ground on which a lane is judged as a run would judge it: the tree of the workspace as it stands, a wall,
-//! and the environment of a gate.
+//! `fledge lanes run --clean`: the conditions under which a run would judge a lane. These are the
+//! workspace's current tree, a sandbox, and the environment of a gate.
 
 use super::super::configured;
 use super::super::failure::Failure;
@@ -24,7 +24,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A gate of one lane, and where it judges.
+/// A gate of one lane, and the site where it judges.
 #[derive(Debug)]
 pub(super) struct Court {
     pub(super) gate: Gate,
@@ -32,10 +32,10 @@ pub(super) struct Court {
 }
 
 impl Court {
-    /// Raises the wall, takes the tree and freezes the lane on it.
+    /// Starts the sandbox, takes the tree and freezes the lane on it.
     ///
     /// # Errors
-    /// When there is no wall, no git, or the lane cannot be frozen.
+    /// When there is no sandbox or no git, or the lane cannot be frozen.
     pub(super) async fn open(
         root: &Path,
         lane: &str,
@@ -89,7 +89,7 @@ impl Court {
             logs: logs.path().to_owned(),
             mask: secrets(environment, &set, &Late::default()),
             rooms: logs.path().join("rooms"),
-            ignored: root.to_owned(), // as they are now
+            ignored: root.to_owned(), // as the workspace has them now
             project: project.to_owned(),
             limits: set.limits,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
@@ -103,7 +103,7 @@ impl Court {
         Ok(Self { gate, site })
     }
 
-    /// The paths of the workspace that git ignores and that no room has as an installed dependency.
+    /// Returns the ignored paths of the workspace, without installed dependencies that a room has.
     pub(super) async fn ignored(&self, environment: &Environment, stop: &Stop) -> Vec<String> {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let mut ignored = ignored_paths(&self.site.root, &env, stop.token()).await;
@@ -111,21 +111,22 @@ impl Court {
         ignored
     }
 
-    /// The room as data, with why a pass in it would be none of the gate's, and what it lacks that a lane has by hand.
+    /// Returns the room as data. `doubts` are the reasons why the gate would not accept a pass.
+    /// `differences` are the reasons why failed steps may pass by hand.
     pub(super) fn data(&self, doubts: &[String], differences: &[String]) -> Value {
         let (sandbox, tree) = (self.site.wall.kind(), self.gate.base());
         json!({ "kind": "clean", "sandbox": sandbox, "tree": tree, "doubts": doubts, "differences": differences })
     }
 
-    /// What is said of it before anything runs.
+    /// Returns notes to print before anything runs.
     pub(super) fn notes(&self, lane: &Lane) -> Vec<String> {
         let tree: String = self.gate.base().to_string().chars().take(12).collect();
         let mut notes = vec![format!("tree {tree} in a clean room, sandbox {}", self.site.wall.kind().name())];
         if lane.room == RoomKind::InPlace {
-            notes.push("it says `room: in-place`, so as a gate it is run in the workspace all the same".into());
+            notes.push("the lane has `room: in-place`, so as a gate it still runs in the workspace".into());
         }
         if !lane.setup.is_empty() {
-            notes.push(format!("first its setup, in silence: {}", steps(lane.setup.len())));
+            notes.push(format!("first its setup, without output: {}", steps(lane.setup.len())));
         }
         notes
     }
@@ -135,7 +136,7 @@ fn steps(number: usize) -> String {
     if number == 1 { "1 step".into() } else { format!("{number} steps") }
 }
 
-/// What could not be begun or told, or was no longer wanted.
+/// Returns the failure for an error of the gate, or for a stop by the user.
 pub(super) fn lost<E: Into<anyhow::Error>>(stop: &Stop) -> impl FnOnce(E) -> Failure {
     move |fault| match stop.token().is_cancelled() {
         true => Failure::stopped(stop.cause(), fault),

@@ -1,6 +1,8 @@
-//! What `fledge lanes run` says to programs: on standard output one object at the end, or events as lines while the lane runs; and
-//! files. It has a thread of its own: a reader that is stuck or gone holds up no lane. One that is slow holds up the output of steps,
-//! for a second until it has caught up, and loses lines then.
+//! JSON and files of `fledge lanes run`. The JSON is one object at the end, or events as lines
+//! while the lane runs.
+//!
+//! The output has its own thread, so a stuck or absent reader delays no lane. A slow reader delays
+//! the output of steps for at most a second until it catches up. After that, it loses lines.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -22,9 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The forms of `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum JsonForm {
-    /// The result as one object, at the end
+    /// One object with the result, at the end
     Object,
-    /// Events as lines, while the lane runs
+    /// Events as JSON lines, while the lane runs
     Events,
 }
 
@@ -32,14 +34,14 @@ pub(super) enum JsonForm {
 #[derive(Debug)]
 pub(super) struct Data {
     form: Option<JsonForm>,
-    /// `None` where nothing is to be printed.
+    /// `None` if nothing is printed.
     printer: Option<Watcher<Told>>,
     begun: Stopwatch,
-    /// The first thing that could not be written.
+    /// The first error while writing.
     failed: Arc<Mutex<Option<Failure>>>,
 }
 
-/// Something to print; what happened has the milliseconds since the start.
+/// Something to print. Steps and events have the milliseconds since the start.
 #[derive(Debug)]
 enum Told {
     Step(u64, StepProgress),
@@ -49,7 +51,8 @@ enum Told {
 }
 
 impl Data {
-    /// `is_wanted` says whether anything is to be written beside what the form asks for.
+    /// Creates the output. `is_wanted` says whether there are files or texts to write beside the
+    /// JSON.
     pub(super) fn new(form: Option<JsonForm>, is_wanted: bool) -> Self {
         let failed = Arc::<Mutex<Option<Failure>>>::default();
         let keep = failed.clone();
@@ -69,22 +72,22 @@ impl Data {
         Self { form, printer, begun: Stopwatch::start(), failed }
     }
 
-    /// Whether it tells lines of output.
+    /// Returns true if lines of output are printed.
     pub(super) fn tells_lines(&self) -> bool {
         self.form == Some(JsonForm::Events)
     }
 
-    /// What is shut while the reader is behind, where lines are told.
+    /// Returns the pace, which is shut while the reader is behind. `None` if no lines are printed.
     pub(super) fn pace(&self) -> Option<Pace> {
         self.printer.as_ref().filter(|_| self.tells_lines()).map(Watcher::pace)
     }
 
-    /// The lane starts with these steps.
+    /// Prints that the lane starts with the given steps.
     pub(super) fn started(&self, lane: &str, steps: &[&str]) {
         self.event(|| json!({ "event": "lane_started", "lane": lane, "steps": steps }));
     }
 
-    /// Something happened to a step.
+    /// Prints the progress of a step.
     pub(super) fn step(&self, progress: &StepProgress) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
             let is_piece = matches!(progress, StepProgress::Output { .. });
@@ -92,7 +95,7 @@ impl Data {
         }
     }
 
-    /// The lane is over; `object` makes the whole result, if that is wanted.
+    /// Prints the end of the lane. `object` builds the complete result, if it is wanted.
     pub(super) fn ended(&self, steps: &[StepReport], object: impl FnOnce() -> Value) {
         if self.form == Some(JsonForm::Object) {
             if let Some(printer) = &self.printer {
@@ -113,7 +116,7 @@ impl Data {
         });
     }
 
-    /// Writes a text as it is.
+    /// Writes a text unchanged.
     pub(super) fn text(&self, place: Place, text: String) {
         if let Some(printer) = &self.printer {
             printer.tell(Told::Text(place, text), false);
@@ -127,7 +130,7 @@ impl Data {
         }
     }
 
-    /// Why something could not be written, if so.
+    /// Takes the first error while writing, if any.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -143,7 +146,8 @@ impl Data {
     }
 }
 
-/// The memory that a line takes while it waits to be printed. Other things are few.
+/// Estimates the memory of a waiting item, in bytes. Only the text of output lines counts, because
+/// other items are few.
 fn bytes(told: &Told) -> usize {
     let text = match told {
         Told::Step(_, StepProgress::Output { lane, step, line }) => lane.len() + step.len() + line.len(),
@@ -159,7 +163,7 @@ fn write(place: &Place, text: &str) -> Result<(), Failure> {
         Place::File(path) => return write_shared(path, text.as_bytes()).map_err(Failure::own),
         Place::EndOf(path) => {
             if let Err(error) = append(path, text) {
-                let note = format!("the job's summary cannot be written to {}: {error}", path.display());
+                let note = format!("cannot write the job summary to {}: {error}", path.display());
                 paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, &note)]);
             }
         }
@@ -171,7 +175,7 @@ fn append(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// An event, and before it how many were left out.
+/// Formats an event. If lines were dropped before it, an event with their number precedes it.
 fn lines(at: u64, event: Value, lost: u64) -> Vec<String> {
     let dropped = (lost > 0).then(|| json!({ "event": "output_dropped", "lines": lost }));
     let in_envelope = |mut event: Value| {

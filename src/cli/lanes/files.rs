@@ -1,5 +1,5 @@
-//! The files that `fledge lanes run` leaves: a JUnit report, a summary in Markdown, SARIF, GitLab's code quality, and the summary of a job
-//! of GitHub's.
+//! The files that `fledge lanes run` writes: a JUnit report, a summary in Markdown, SARIF, GitLab
+//! code quality, and the job summary of GitHub Actions.
 
 use super::super::failure::Failure;
 use super::super::outlet::has_place;
@@ -9,14 +9,14 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a text is written.
+/// The place of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Stdout,
     Stderr,
-    /// A file that is written whole or not at all.
+    /// A file, written completely or not at all.
     File(PathBuf),
-    /// The end of a file that others write to as well.
+    /// The end of a file to which others write too.
     EndOf(PathBuf),
 }
 
@@ -49,25 +49,26 @@ impl Form {
     }
 }
 
-/// Where the result goes when the lane is over.
+/// The files to write at the end of the lane.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files {
     pub(super) wanted: Vec<(Form, PathBuf)>,
-    /// The summary of GitHub's job, which others write to as well.
+    /// The job summary of GitHub Actions, to which others write too.
     pub(super) job_summary: Option<PathBuf>,
 }
 
 impl Files {
-    /// Checks that all can be written. `is_taken` says whether data goes to standard output.
+    /// Checks that all files can be written. `is_taken` says that standard output already has data.
     ///
     /// # Errors
-    /// A file without a place, two of one place, or two things for standard output.
+    /// When a file cannot be written, two flags name the same file, or two texts go to standard
+    /// output.
     pub(super) fn check(&self, mut is_taken: bool) -> Result<(), Failure> {
         for (number, (form, path)) in self.wanted.iter().enumerate() {
             let flag = form.flag();
             if is_stdout(path) {
                 if std::mem::replace(&mut is_taken, true) {
-                    let error = anyhow!("{flag} -: other data goes to standard output already");
+                    let error = anyhow!("{flag} -: standard output is in use for other data");
                     return Err(Failure::input(error).hint("name a file instead of `-`"));
                 }
                 continue;
@@ -81,7 +82,8 @@ impl Files {
         Ok(())
     }
 
-    /// Those of them that can be written, each for itself. `is_taken` says whether data goes to standard output.
+    /// Returns the files that can be written. `is_taken` says that standard output already has
+    /// data.
     pub(super) fn sound(&self, is_taken: bool) -> Self {
         let is_shared = |one: usize, path: &Path| {
             let others = self.wanted.iter().enumerate().filter(|(number, _)| *number != one);
@@ -99,18 +101,18 @@ impl Files {
         Self { wanted, job_summary: self.job_summary.clone() }
     }
 
-    /// Whether there are any.
+    /// Returns true if there is a file to write.
     pub(super) fn are_wanted(&self) -> bool {
         !self.wanted.is_empty() || self.job_summary.is_some()
     }
 
-    /// What is to be written, and where.
+    /// Returns the texts to write with their places.
     pub(super) fn texts(&self, result: &LaneResult<'_>) -> Vec<(Place, String)> {
         let is_job_summary = |path: &Path| self.job_summary.as_deref().is_some_and(|job| is_same_file(job, path));
         let place = |path: &PathBuf| match path.as_path() {
             path if is_stdout(path) => Some(Place::Stdout),
             path if is_stderr(path) => Some(Place::Stderr),
-            path if is_job_summary(path) => None, // once is enough
+            path if is_job_summary(path) => None, // the job summary gets it already
             path => Some(Place::File(path.to_owned())),
         };
         let files = self.wanted.iter().filter_map(|(form, path)| Some((place(path)?, form.text(result))));
@@ -119,7 +121,8 @@ impl Files {
     }
 }
 
-/// Whether what is written to this path is to go to standard output: by its names, or because it is redirected to this file.
+/// Returns true if the path means standard output: by its name, or because standard output is
+/// redirected to this file.
 fn is_stdout(path: &Path) -> bool {
     const NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     let is_redirected = || match (fs::metadata("/dev/fd/1"), fs::metadata(path)) {
@@ -129,12 +132,13 @@ fn is_stdout(path: &Path) -> bool {
     NAMES.iter().any(|name| path.as_os_str() == *name) || is_redirected()
 }
 
-/// Whether this is standard error by its name: opened anew it would be written over, where it is a file.
+/// Returns true if the path names standard error. Opening a redirected file again would overwrite
+/// it.
 fn is_stderr(path: &Path) -> bool {
     ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"].iter().any(|name| path.as_os_str() == *name)
 }
 
-/// Whether two paths name one regular file, or one place where there is nothing yet.
+/// Returns true if two paths name the same regular file, or the same missing file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => one.is_file() && is_same(&one, &other),
@@ -147,7 +151,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The path with its folder as it really is.
+/// Returns the path with its folder resolved.
 pub(super) fn in_place(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), path.file_name()) {

@@ -1,4 +1,4 @@
-//! `fledge lanes init`: what detection found is written where there is no lane yet.
+//! `fledge lanes init`: writes the detected lane if there is none.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -18,7 +18,7 @@ pub(in crate::cli) struct InitArguments {
     _unasked: Unasked,
 }
 
-/// Writes the detected lane; gives the exit code.
+/// Writes the detected lane; returns the exit code.
 pub(super) fn init(root: &Path, arguments: &InitArguments, path: &str) -> Result<u8, Failure> {
     let detected = gate::look(root, path);
     if arguments.print && !detected.is_empty() {
@@ -28,9 +28,9 @@ pub(super) fn init(root: &Path, arguments: &InitArguments, path: &str) -> Result
     }
     let file = gate::write_detected(root, &detected).map_err(|fault| match fault {
         InitFault::Store(_) => Failure::own(fault),
-        InitFault::AlreadyThere(_) => Failure::input(fault).hint("see what it would have been with --print"),
+        InitFault::AlreadyThere(_) => Failure::input(fault).hint("use --print to see the detected lane"),
         InitFault::NoFolder => Failure::input(fault),
-        InitFault::NothingFound(_) => Failure::input(fault).hint("write lanes/verify.yaml by hand: one step is enough"),
+        InitFault::NothingFound(_) => Failure::input(fault).hint("write lanes/verify.yaml by hand; one step is enough"),
     })?;
     let lane = detected.lane().map_err(Failure::input)?;
     let steps: Vec<&str> = lane.steps.iter().map(|step| step.name.as_str()).collect();

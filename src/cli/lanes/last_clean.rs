@@ -1,4 +1,5 @@
-//! The reasons for which a lane failed when it was last run in a clean room by hand, for those who ask later.
+//! The reasons why a lane failed in its last run by hand in a clean room, stored for later
+//! messages.
 
 use crate::gate;
 use crate::lane::Lane;
@@ -8,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder in that of the project.
+/// The folder of these files, within the project's folder.
 const FOLDER: &str = "clean";
-/// The largest file that is read back, in bytes.
+/// The largest file to read, in bytes.
 const MOST: usize = 1 << 20;
-/// The most reasons that are kept.
+/// The most reasons to keep.
 const REASONS: usize = 10;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Last {
-    /// The digest of the lane. Of a lane that has changed nothing is known.
+    /// The digest of the lane. The reasons do not apply to a changed lane.
     lane: String,
     reasons: Vec<String>,
 }
@@ -30,7 +31,8 @@ fn digest(lane: &Lane) -> String {
     gate::digest_of(std::slice::from_ref(lane))
 }
 
-/// Keeps the reasons of a failure; where there are none, the failed steps. After a pass, forgets them.
+/// Stores the reasons of a failure, or the failed steps if there are no reasons. After a pass,
+/// removes them.
 ///
 /// # Errors
 /// [`StoreError`] when the file cannot be written.
@@ -56,7 +58,8 @@ pub(super) fn keep(
     write_whole(&place, &last)
 }
 
-/// The reasons for which the last run of this lane in a clean room failed; none where it passed, or was not tried.
+/// Returns the reasons why the last run of this lane in a clean room failed. Returns none if that
+/// run passed, or there was none.
 pub(in crate::cli) fn recall(project: &Path, lane: &Lane) -> Vec<String> {
     let text = read_text(&place(project, lane), MOST).ok().flatten();
     let last = text.and_then(|text| serde_json::from_str::<Last>(&text).ok());

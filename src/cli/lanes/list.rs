@@ -1,4 +1,4 @@
-//! `fledge lanes list`: the lanes that there are, for people and as data.
+//! `fledge lanes list` and `show`: the project's lanes, for people and as JSON.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -13,17 +13,17 @@ use std::path::Path;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes list --json | jq '.lanes[].name'")]
 pub(in crate::cli) struct ListArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     _unasked: Unasked,
 }
 
-/// Lists the lanes; gives the exit code.
+/// Lists the lanes; returns the exit code.
 pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result<u8, Failure> {
     let Listed { lanes, sources, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
-    // What is right is listed all the same.
+    // Lists valid lanes even if others are broken.
     let code = if fault.files.is_empty() { 0 } else { failed(fault.into()).show() };
     if arguments.json {
         let source = |lane: &Lane| sources.get(&lane.name).map(String::as_str);
@@ -35,7 +35,7 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
         return Ok(code);
     }
     if lanes.is_empty() && code == 0 {
-        paint::line(&[(Tone::Plain, "no lanes: write lanes/verify.yaml, one step is enough")]);
+        paint::line(&[(Tone::Plain, "no lanes: write lanes/verify.yaml; one step is enough")]);
     }
     for lane in &lanes {
         let mark = match sources.get(&lane.name) {
@@ -53,7 +53,7 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     Ok(code)
 }
 
-/// The first line of a command, and whether there are more.
+/// Returns the first line of a command, marked if there are more.
 fn first_line(run: &str) -> String {
     let mut lines = run.trim().lines();
     let first = paint::one_line(lines.next().unwrap_or_default());
@@ -63,16 +63,16 @@ fn first_line(run: &str) -> String {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes show verify")]
 pub(in crate::cli) struct ShowArguments {
-    /// The lane
+    /// Name of the lane
     name: String,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     _unasked: Unasked,
 }
 
-/// Shows one lane; gives the exit code.
+/// Shows a lane; returns the exit code.
 pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
     let Loaded { lane, notes, source } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);

@@ -1,4 +1,4 @@
-//! A step's log, shown line by line from its file: however long it is, little of it is ever in memory.
+//! Output of a step's log, line by line from its file. Memory use is small even for a long log.
 
 use crate::process::clean;
 use std::collections::VecDeque;
@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Bytes that are read at once.
+/// The size of the read buffer, in bytes.
 const READ: usize = 64 * 1024;
-/// The longest line that is shown in one piece, in bytes.
+/// The longest piece of a line to show at once, in bytes.
 const LONGEST: u64 = 8 * 1024;
 
-/// Gives all lines, harmless and without their ends; how many there were.
+/// Passes each line to `say`, cleaned and without its line end. Returns the number of lines.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -27,7 +27,8 @@ pub(in crate::cli) fn each_line(log: &Path, mut say: impl FnMut(&str)) -> io::Re
     }
 }
 
-/// The same with `most` lines at most: the first and the last ones, and between them how many there are beside.
+/// Passes at most `most` lines to `say`: the first and the last ones, with a note about the lines
+/// left out between them.
 ///
 /// # Errors
 /// When the file cannot be read.

@@ -31,29 +31,31 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LanesVerb {
-    /// List the project's lanes and what is in them
+    /// List the project's lanes and their steps
     List(list::ListArguments),
-    /// Write the lane that the project's files suggest to lanes/verify.yaml, if there is none
+    /// Detect a lane from the project's files and write it to lanes/verify.yaml
+    ///
+    /// Fails if the project has a lane already.
     Init(init::InitArguments),
-    /// Show a lane as it is understood: what runs, in which order
+    /// Show what a lane runs, in which order
     Show(list::ShowArguments),
-    /// Say everything that is wrong or strange in the lanes, and run nothing
+    /// Check lanes for errors and warnings, without running anything
     Validate(validate::ValidateArguments),
-    /// Run a lane, in place or in the gate's room
+    /// Run a lane, in place or in a clean room like the gate's
     Run(run::RunArguments),
 }
 
-// What verbs take that never ask anything: scripts pass it to all alike.
+// Accepted by verbs that never prompt, so that scripts can pass `--ni` to every verb.
 #[derive(Debug, Args)]
 struct Unasked {
     #[arg(long = "ni", alias = "non-interactive", hide = true)]
     _ni: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// An unknown or wrong lane, or no place for logs.
+/// When the lane is unknown or invalid, or there is no place for logs.
 pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
     let root = project.root(environment)?;
     configured::settle(environment, &root);
@@ -68,7 +70,7 @@ pub(super) fn run(verb: LanesVerb, project: &ProjectArguments, environment: &Env
     }
 }
 
-/// Says what is to be known about a detected lane.
+/// Prints remarks about lanes.
 pub(super) fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
     for remark in remarks {
         paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);

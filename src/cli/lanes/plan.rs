@@ -1,5 +1,5 @@
-//! A lane as it is understood, for people: what runs, in which order, and what would be left out. Nothing that a lane file says
-//! moves a cursor or makes a line of its own where it should not.
+//! A lane as text for people: what runs, in which order, and what would be left out. Text of a lane
+//! file can neither move the cursor nor add a line.
 
 use super::super::failure::Failure;
 use super::super::{no_output, paint, print_data, print_json};
@@ -8,14 +8,14 @@ use crate::duration::show_duration;
 use crate::lane::{EntryKind, Flaky, Lane, RoomKind, Step};
 use crate::report::lane_data;
 
-/// The most steps that are named as those that one waits for.
+/// The most steps named as needs of a step.
 const NAMED: usize = 20;
 
-/// Prints what a run would do; gives the exit code. `from` is the number of the entry that it would begin with, from 0; `room` is what
-/// the steps of a clean room would have.
+/// Prints the plan of a run; returns the exit code. `from` is the index of the first entry to run,
+/// and `room` describes the surroundings in a clean room.
 ///
 /// # Errors
-/// When it cannot be printed.
+/// When the output cannot be written.
 pub(super) fn print(
     lane: &Lane,
     left_out: &[Option<String>],
@@ -35,11 +35,12 @@ pub(super) fn print(
     printed.map_err(no_output).map(|()| 0)
 }
 
-/// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
+/// Returns the lane's settings, then its commands in order. `left_out` has the reason why a step
+/// would not run, by its index.
 pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
     let mut text = format!("{}  {}\n", paint::one_line(&lane.name), paint::one_line(&lane.description));
-    let jobs = lane.jobs.map_or("as many steps at once as there are cores".into(), |jobs| format!("{jobs} at once"));
-    let failing = if lane.fail_fast { "ends at the first failure" } else { "runs everything, also after a failure" };
+    let jobs = lane.jobs.map_or("one step per core at once".into(), |jobs| format!("{jobs} at once"));
+    let failing = if lane.fail_fast { "ends at the first failure" } else { "runs all steps, even after a failure" };
     text = format!("{}\n  {failing}; at most {}; {jobs}\n", text.trim_end(), show_duration(lane.timeout));
     for (name, value) in &lane.env {
         text.push_str(&format!("  {}\n", paint::one_line(&format!("{name}={value}"))));
@@ -71,7 +72,7 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
     paint::harmless(&text).into_owned()
 }
 
-/// What is to be said of the lane as a gate beyond what holds of every lane.
+/// Returns the settings of the lane as a gate that differ from the defaults.
 fn terms(lane: &Lane) -> Vec<String> {
     let setup: Vec<&str> = lane.setup.iter().map(|step| step.run.as_str()).collect();
     [
@@ -82,14 +83,14 @@ fn terms(lane: &Lane) -> Vec<String> {
         lane.network.then(|| "has a network".into()),
         lane.writes.then(|| "may change the sources".into()),
         lane.canary.as_ref().map(|canary| format!("must see a planted failure ({})", canary.word())),
-        (lane.flaky == Flaky::Fail).then(|| "a pass that needed another try fails".into()),
+        (lane.flaky == Flaky::Fail).then(|| "a pass after a retry counts as a failure".into()),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// What is to be said of a step beyond what every step has.
+/// Returns the settings of a step that differ from the defaults.
 fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
     let name = |step: &usize| lane.steps[*step].name.as_str();
     let names = |steps: &[usize]| {

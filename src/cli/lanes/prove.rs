@@ -1,4 +1,4 @@
-//! Tries a lane that is about to be written: by hand, and in the room that it has as a gate.
+//! Trial of a lane that is about to be written: by hand, and in the clean room of a gate.
 
 use super::super::failure::Failure;
 use super::clean::{Court, lost};
@@ -15,21 +15,21 @@ use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest that one run of a lane may take.
+/// The longest time of one trial.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// The steps of a lane as they ended in a clean room.
+/// The result of a lane in a clean room.
 #[derive(Debug)]
 pub(in crate::cli) struct InRoom {
     /// The steps, or the reason why there was no room.
     pub(in crate::cli) steps: Result<Vec<StepReport>, String>,
-    /// Reasons for which the gate would not take a pass.
+    /// The reasons why the gate would not accept a pass.
     pub(in crate::cli) doubts: Vec<String>,
-    /// Failed steps, each with the ignored files and folders of the project that it names and that the room lacks.
+    /// Failed steps, each with the ignored files and folders that it names and the room lacks.
     pub(in crate::cli) lacked: Vec<(String, Vec<String>)>,
 }
 
-/// A place to try lanes of a project.
+/// The context of a trial.
 #[derive(Debug)]
 pub(in crate::cli) struct Trial<'t> {
     root: &'t Path,
@@ -41,10 +41,10 @@ pub(in crate::cli) struct Trial<'t> {
 }
 
 impl<'t> Trial<'t> {
-    /// Makes a folder for the logs.
+    /// Creates a folder for the logs.
     ///
     /// # Errors
-    /// Where there is no place for logs.
+    /// When there is no place for logs.
     pub(in crate::cli) fn begin(root: &'t Path, environment: &'t Environment, stop: &'t Stop) -> Result<Self, Failure> {
         let state = environment.state_dir().map_err(Failure::input)?;
         let project = store::project_dir(&state, root);
@@ -52,10 +52,10 @@ impl<'t> Trial<'t> {
         Ok(Self { root, environment, stop, state, project, logs })
     }
 
-    /// Runs every step of a lane by hand, also after a failure. `name` is a name for the logs.
+    /// Runs all steps of a lane by hand, even after a failure. `name` names the folder of the logs.
     ///
     /// # Errors
-    /// A stop.
+    /// When the user stops the trial.
     pub(in crate::cli) async fn by_hand(&self, lane: Lane, name: &str) -> Result<Vec<StepReport>, Failure> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let env = self.environment.own_env().into_iter().collect();
@@ -65,10 +65,10 @@ impl<'t> Trial<'t> {
         Ok(steps)
     }
 
-    /// Runs every step of a lane of the project in a clean room, also after a failure.
+    /// Runs all steps of a lane in a clean room, even after a failure.
     ///
     /// # Errors
-    /// A lane that cannot be read, and a stop.
+    /// When the lane cannot be read, or the user stops the trial.
     pub(in crate::cli) async fn in_room(&self, name: &str) -> Result<InRoom, Failure> {
         let env = self.environment.own_env();
         let path = env.get("PATH").map_or("", String::as_str);
@@ -97,10 +97,13 @@ impl<'t> Trial<'t> {
     }
 
     /// Hides secrets in the logs.
+    ///
+    /// # Errors
+    /// When the user stopped the trial.
     async fn settle(&self) -> Result<(), Failure> {
         gate::mask_logs(self.logs.path(), &Mask::of(self.environment.secrets())).await;
         match self.stop.token().is_cancelled() {
-            true => Err(Failure::stopped(self.stop.cause(), anyhow!("stopped while the checks were tried"))),
+            true => Err(Failure::stopped(self.stop.cause(), anyhow!("stopped while running the checks"))),
             false => Ok(()),
         }
     }

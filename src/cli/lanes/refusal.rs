@@ -1,5 +1,5 @@
-//! The end of a lane that was refused or lost before it could be judged, in every form that was asked for: what an earlier run has left there
-//! would else be taken for what came of this one.
+//! Output for a lane that was refused or lost before a verdict, in every requested form. Without
+//! it, the files of an earlier run would be taken for the result of this one.
 
 use super::super::failure::Failure;
 use super::super::{hear_out, paint};
@@ -13,19 +13,20 @@ use crate::report::lane::{LaneResult, github};
 use crate::report::lane_data;
 use std::path::Path;
 
-/// What was asked for.
+/// The request that failed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refused<'a> {
     /// The name of the lane.
     pub(super) lane: &'a str,
     pub(super) root: &'a Path,
     pub(super) voice: &'a VoiceArguments,
-    /// Whether it was only to be said what would run: files are none of that.
+    /// True for a dry run, which writes no files.
     pub(super) is_dry: bool,
 }
 
 impl Refused<'_> {
-    /// Tells why it came to nothing. What cannot be told is said on standard error: the failure itself has the exit code.
+    /// Reports the failure. Prints errors of this report on standard error, because the failure
+    /// itself determines the exit code.
     pub(super) async fn tell(&self, failure: &Failure, environment: &Environment, stop: &Stop) {
         let (word, data_word) = words(failure);
         let message = failure.message();
@@ -67,7 +68,7 @@ impl Refused<'_> {
     }
 }
 
-/// The words for people and for programs.
+/// Returns the word for people and the word in JSON.
 fn words(failure: &Failure) -> (&'static str, &'static str) {
     match failure.code() {
         2 => ("was refused", "refused"),

@@ -1,4 +1,4 @@
-//! `fledge lanes run`: one lane, in place or in the room that it has as a gate.
+//! `fledge lanes run`: runs one lane, in place or in a clean room.
 
 use super::super::failure::Failure;
 use super::super::options::wall_choice;
@@ -32,30 +32,42 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml"
 )]
 pub(in crate::cli) struct RunArguments {
-    /// The lane
+    /// Name of the lane
     name: String,
-    /// Begin with this step
+    /// Start with this step
     #[arg(long, value_name = "STEP", conflicts_with = "only")]
     from: Option<String>,
-    /// Run this step alone
+    /// Run only this step
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
-    /// Run everything, also after a failure
+    /// Run all steps, even after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Steps at once
+    /// Run at most N steps in parallel [default: `jobs` of the lane, else number of cores]
     #[arg(long, value_name = "N", value_parser = how_many)]
     jobs: Option<NonZeroUsize>,
-    /// Run it again whenever files change that no ignore file names; a change while it runs starts it over
+    /// Run again whenever files change; a change during a run restarts it
+    ///
+    /// Ignored files do not count.
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
-    /// Run it as a gate would: the tree as it stands, in a fresh room behind the sandbox, with setup, caches and canary
+    /// Run as a gate would: the current tree in a clean room
+    ///
+    /// With sandbox, setup, caches and canary.
     #[arg(long)]
     clean: bool,
-    /// What stands around the room: auto (the best there is, or a refusal), required (bubblewrap), off
+    /// Sandbox of the clean room: auto, required or off
+    ///
+    /// auto: the best sandbox that works here; without one, fledge refuses to run.
+    ///
+    /// required: bubblewrap.
+    ///
+    /// off: no sandbox.
+    ///
+    /// Default: `sandbox` of the configuration, else auto.
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice, requires = "clean")]
     sandbox: Option<WallChoice>,
-    /// Say what would run, and run nothing
+    /// Print what would run, and run nothing
     #[arg(long, conflicts_with_all = ["junit", "summary", "sarif", "code_quality", "output"])]
     dry_run: bool,
     #[command(flatten)]
@@ -63,23 +75,23 @@ pub(in crate::cli) struct RunArguments {
 }
 
 impl RunArguments {
-    /// Whether all steps are asked for.
+    /// Returns true if all steps are requested.
     fn is_whole(&self) -> bool {
         self.from.is_none() && self.only.is_none()
     }
 }
 
 fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
-    number.parse().map_err(|_| "give a number from 1 on, or leave it out for as many as there are cores")
+    number.parse().map_err(|_| "expected a number of at least 1; omit the flag for one step per core")
 }
 
-/// Runs the lane; gives the exit code.
+/// Runs the lane; returns the exit code.
 pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environment, path: &str) -> Result<u8, Failure> {
     block_on(async {
         let stop = Stop::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let code = if arguments.watch {
-            let state = environment.state_dir().into_iter().collect(); // each run says what is wrong with it
+            let state = environment.state_dir().into_iter().collect(); // each run reports a missing one
             let once = async |stop: &Stop| once(Ask { root, arguments, environment, path, stop }).await;
             let apart = [state, arguments.voice.files(environment)].concat();
             watch::watch(root, apart, &stop, once).await
@@ -91,18 +103,19 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
     })?
 }
 
-/// What is asked for, and of whom.
+/// The request and its context.
 #[derive(Clone, Copy)]
 struct Ask<'a> {
     root: &'a Path,
     arguments: &'a RunArguments,
     environment: &'a Environment,
-    /// The search path that steps will have.
+    /// The search path of the steps.
     path: &'a str,
     stop: &'a Stop,
 }
 
-/// Reads the lane as it is now, and runs it once; gives the exit code. However it ends, that is told in every form that was asked for.
+/// Reads the current lane and runs it once; returns the exit code. Reports the end in every
+/// requested form, even after an error.
 async fn once(ask: Ask<'_>) -> Result<u8, Failure> {
     let Ask { root, arguments, environment, stop, .. } = ask;
     let was_told = Cell::new(false);
@@ -114,7 +127,7 @@ async fn once(ask: Ask<'_>) -> Result<u8, Failure> {
     done
 }
 
-/// The same; `was_told` is set where its end is told.
+/// Runs the lane once. Sets `was_told` when the end is reported.
 async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     let Ask { root, arguments, environment, path, stop } = ask;
     arguments.voice.places(environment)?;
@@ -182,11 +195,11 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
         let reasons = [doubts, differences].concat();
         tell_apart(&whole, &project, court.is_some(), matches!(code, Ok(0)), (&reasons, &outcome));
     }
-    remember(&lane, &outcome, &project); // nobody waits for it
+    remember(&lane, &outcome, &project); // last, because nothing waits for it
     code
 }
 
-/// Makes the clean room ready, where there is to be one.
+/// Prepares the clean room, if one is requested.
 async fn enter<'c>(ask: Ask<'_>, lane: &Lane, court: Option<&'c Court>) -> Result<Option<Entered<'c>>, Failure> {
     let Some(court) = court else { return Ok(None) };
     say(&court.notes(lane));
@@ -194,7 +207,8 @@ async fn enter<'c>(ask: Ask<'_>, lane: &Lane, court: Option<&'c Court>) -> Resul
     entered.map(Some).map_err(lost(ask.stop))
 }
 
-/// Keeps why a lane failed in a clean room; of a lane that passes by hand, says why it failed there.
+/// Stores the reasons why a lane failed in a clean room. If the lane passes by hand, prints the
+/// stored reasons.
 fn tell_apart(
     lane: &Lane,
     project: &Path,
@@ -209,11 +223,12 @@ fn tell_apart(
         return;
     }
     let reasons = if has_passed { last_clean::recall(project, lane) } else { Vec::new() };
-    let told = |reason: &String| format!("in a clean room it failed when it was last run there (--clean): {reason}");
+    let told = |reason: &String| format!("the last run in a clean room (--clean) failed: {reason}");
     say(&reasons.iter().map(told).collect::<Vec<_>>());
 }
 
-/// Says what a gate would hold against a pass. Returns why steps failed in the room that may pass by hand.
+/// Prints why a gate would not accept a pass. Returns the reasons why failed steps may pass by
+/// hand.
 async fn differences(
     ask: Ask<'_>,
     lane: &Lane,
@@ -227,12 +242,12 @@ async fn differences(
     gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed)
 }
 
-/// Where fledge keeps its state. In the project it may be for a lane that runs in place, where all that is changed is somebody's anyway; a
-/// tree with it would be another one after each run.
+/// Returns the state folder. It may be inside the project only for a lane that runs in place. In a
+/// clean room, the tree would change with each run.
 fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
     let state = ask.environment.state_dir().map_err(Failure::input)?;
     if store::is_inside(&state, ask.root) {
-        let hint = "set FLEDGE_STATE_DIR to a folder outside of the project";
+        let hint = "set FLEDGE_STATE_DIR to a folder outside the project";
         if ask.arguments.clean {
             return Err(Failure::because(Reason::BadInput, RunError::StateInside(state)).hint(hint));
         }
@@ -244,12 +259,13 @@ fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
     Ok(state)
 }
 
-/// The lane as its room knows it. What is left out may be what its canary is for.
+/// Returns the lane for its room. A selection of steps has no canary, because the canary may need
+/// the steps left out.
 fn judged(lane: &Lane, arguments: &RunArguments) -> Lane {
     Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| arguments.is_whole()), ..lane.clone() }
 }
 
-/// Why steps of the lane are left out, by their number.
+/// Returns the reason why a step is left out, by the step's index.
 async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Failure> {
     let Ask { root, arguments, environment, stop, .. } = ask;
     let selection = match (&arguments.from, &arguments.only) {
@@ -265,7 +281,7 @@ async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Fail
         paths.retain(|path| own.is_none_or(|own| !Path::new(path).starts_with(own)));
         paths
     });
-    // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
+    // A clean checkout says nothing about changes, so the lane runs completely.
     let changed = changed.filter(|paths| !paths.is_empty());
     let variables = if arguments.clean { environment.step_env() } else { environment.own_env() };
     let facts = Facts { variables, changed };
@@ -280,16 +296,16 @@ fn hand_env(environment: &Environment) -> Vec<(String, String)> {
     environment.hand_env().into_iter().collect()
 }
 
-/// The word for people, the one for programs, and the exit code.
+/// Returns the word for people, the word in JSON, and the exit code.
 fn ruled(outcome: &LaneOutcome, doubts: &[String], cause: StopCause) -> (&'static str, &'static str, u8) {
     if !doubts.is_empty() {
-        return ("passed its steps, and as a gate it would fail", "failed", 1);
+        return ("passed its steps but would fail as a gate", "failed", 1);
     }
     match outcome.ruling {
         LaneRuling::Passed => ("passed", "passed", 0),
         LaneRuling::Failed => ("failed", "failed", 1),
         LaneRuling::NothingRan if outcome.steps.iter().any(|step| step.tries > 0) => {
-            ("ran nothing that has to pass", "nothing_ran", 1)
+            ("ran no step that must pass", "nothing_ran", 1)
         }
         LaneRuling::NothingRan => ("ran nothing", "nothing_ran", 1),
         LaneRuling::Errored => ("could not run", "could_not_run", Reason::GateErrored.row().exit_code),
@@ -297,7 +313,7 @@ fn ruled(outcome: &LaneOutcome, doubts: &[String], cause: StopCause) -> (&'stati
     }
 }
 
-/// What is to be said where no step says why: what a gate would hold against it, or why nothing ran.
+/// Returns the reason if no step gives one: the gate's doubts, or why nothing ran.
 fn why(outcome: &LaneOutcome, doubts: &[String]) -> String {
     let skipped = outcome.steps.iter().filter(|step| !step.note.is_empty());
     let notes: BTreeSet<&str> = skipped.map(|step| step.note.as_str()).collect();

@@ -1,6 +1,8 @@
-//! What people see of a lane that runs: live lines on a terminal, elsewhere a block for each step when it ends and a sign of life in
-//! a long silence; in a job of GitHub's, folds. At the end what failed by itself. It has a thread of its own, so that a slow
-//! terminal slows no step down.
+//! Output of a running lane for people. A terminal shows live lines. Elsewhere, each step gets a
+//! block when it ends, and a long silence gets a message. GitHub Actions gets folds. At the end,
+//! the root failures are shown.
+//!
+//! The screen has its own thread, so a slow terminal delays no step.
 
 use super::super::live::{Live, clock};
 use super::super::paint::{self, Tone};
@@ -18,67 +20,69 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Lines of a step's output in a fold.
+/// The most lines of a step's output in a fold.
 const FOLDED: usize = 2000;
-/// Lines of a step's output behind which its result is still in sight.
+/// The most lines of output after which a step's result line is still in sight.
 const IN_SIGHT: usize = 20;
 
-/// Whose output is shown.
+/// The steps whose output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputOf {
-    /// Of failed steps, the part that explains the failure
+    /// Failed steps: the part that explains the failure
     Failures,
-    /// Of all steps, the whole
+    /// All steps: the whole output
     All,
-    /// Of none
+    /// No steps
     None,
 }
 
-/// How a lane is shown.
+/// The settings of the screen.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
     pub(super) lane: String,
     pub(super) live: Live,
-    /// What was asked for, if anything was.
+    /// The choice of the user, if any.
     pub(super) output: Option<OutputOf>,
-    /// Whether the first failure ends the lane: what explains it then comes once, at the end, which is near.
+    /// True if the first failure ends the lane. It is then explained only once, at the end, which
+    /// is near.
     pub(super) fails_fast: bool,
-    /// Whether GitHub's runner reads it.
+    /// True if a runner of GitHub Actions reads the output.
     pub(super) in_folds: bool,
-    /// How long nothing may be said where there are no live lines.
+    /// The longest silence where there are no live lines.
     pub(super) silence: Duration,
 }
 
-/// What the screen is told.
+/// News for the screen.
 #[derive(Debug)]
 pub(super) enum News {
-    /// A try that is followed by another.
+    /// A failed try, which is followed by another.
     Retried(StepReport),
     Ended(StepReport),
     /// Time has passed.
     Tick,
-    /// A person wants to stop.
+    /// A person asked to stop.
     Interrupted,
-    /// A text that is wanted on standard error.
+    /// A text for standard error.
     Text(String),
     Over(Ending),
 }
 
-/// How it ended.
+/// The end of a lane.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// In a word that follows the lane's name.
+    /// The result, as a word that follows the lane's name.
     pub(super) word: &'static str,
     pub(super) passed: bool,
-    /// Whether somebody stopped it.
+    /// True if the user stopped the lane.
     pub(super) was_stopped: bool,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub(super) ms: u64,
-    /// Commands for GitHub's runner.
+    /// Commands for the runner of GitHub Actions.
     pub(super) commands: Vec<String>,
 }
 
-/// The steps that run, the oldest first. Whoever hears of a start adds to it without the screen's queue: nobody waits for that news.
+/// The running steps, oldest first. The receiver of a start adds the step directly, not through the
+/// screen's queue, because a start prints nothing.
 pub(super) type Running = Arc<Mutex<Vec<(String, Stopwatch)>>>;
 
 /// The screen of one run of a lane.
@@ -87,7 +91,7 @@ pub(super) struct Screen {
     look: Look,
     story: Story,
     running: Running,
-    /// Since the last line.
+    /// The time since the last line.
     quiet: Stopwatch,
 }
 
@@ -96,7 +100,7 @@ impl Screen {
         Self { look, story: Story::default(), running, quiet: Stopwatch::start() }
     }
 
-    /// Shows what is new.
+    /// Shows one piece of news.
     pub(super) fn show(&mut self, news: News) {
         match news {
             News::Retried(report) => {
@@ -105,7 +109,7 @@ impl Screen {
                 self.block(&report, steps::retried(&report), true);
             }
             News::Ended(report) if report.status == StepStatus::Skipped && report.note == NOT_SELECTED => {
-                self.story.counted(report); // who left it out knows that
+                self.story.counted(report); // the user left it out
             }
             News::Ended(report) => {
                 self.over(&report);
@@ -126,7 +130,7 @@ impl Screen {
     fn over(&mut self, StepReport { lane, step, .. }: &StepReport) {
         self.look.live.end(&format!("{lane}/{step}"));
         let mut running = self.running();
-        // The first of that name: it may have begun again by now.
+        // Take the first step of this name, because the step may have started again.
         if let Some(at) = running.iter().position(|(running, _)| running == step) {
             running.remove(at);
         }
@@ -136,7 +140,8 @@ impl Screen {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A step's line, and what of its output is wanted. Whatever is foreign stands behind our own marks.
+    /// Prints a step's line and the requested part of its output. Foreign text always follows
+    /// fledge's own marks.
     fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
         let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
         let output = self.look.output.unwrap_or(default);
@@ -174,7 +179,7 @@ impl Screen {
         Told::Explained
     }
 
-    /// Outside of a terminal a long silence looks like a program that hangs.
+    /// Prints the running steps. Without a terminal, a long silence looks like a hung program.
     fn sign_of_life(&mut self) {
         if self.look.live.is_wanted() || self.running().is_empty() || self.quiet.read() < self.look.silence {
             return;
@@ -196,7 +201,7 @@ impl Screen {
         }
         let with_excerpt = self.look.output != Some(OutputOf::None);
         if !self.look.in_folds {
-            // In a job of GitHub's the fold has the output, and the annotation what explains the failure.
+            // In GitHub Actions, the fold shows the output and the annotation explains the failure.
             written(|lines| self.story.closing(with_excerpt).iter().for_each(|line| lines.line(line)));
         }
         let causes = self.story.causes();
@@ -224,6 +229,6 @@ fn written<T>(say: impl FnOnce(&mut paint::Lines) -> T) -> T {
 
 fn say_if_unread<T>(read: std::io::Result<T>) {
     if let Err(error) = read {
-        paint::line(&[(Tone::Warn, format!("    the log cannot be read: {error}"))]);
+        paint::line(&[(Tone::Warn, format!("    cannot read the log: {error}"))]);
     }
 }

@@ -1,5 +1,5 @@
-//! The surroundings of a lane's steps in a clean room, as far as they are known before one is made: programs, installed dependencies,
-//! ignored files, caches, network, variables.
+//! The surroundings of a lane's steps in a clean room, as far as they are known in advance:
+//! programs, installed dependencies, ignored files, caches, network and variables.
 
 use super::super::paint;
 use crate::config::Environment;
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 /// The surroundings of steps in a clean room.
 #[derive(Debug)]
 pub(super) struct Surroundings {
-    /// The programs that steps name, with where they are found by hand.
+    /// The programs that steps name, with their paths for a run by hand.
     programs: BTreeMap<String, Option<PathBuf>>,
     contents: RoomContents,
     has_network: bool,
     has_setup: bool,
-    /// The variables that steps by hand have, and steps in a room do not.
+    /// The variables that only steps run by hand have.
     removed: Vec<String>,
 }
 
 impl Surroundings {
-    /// Looks at the project and at the search path. Starts only git.
+    /// Examines the project and the search path. Starts no program but git.
     pub(super) async fn look(root: &Path, lane: &Lane, environment: &Environment, stop: &Stop) -> Self {
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let steps = environment.step_env();
@@ -41,7 +41,7 @@ impl Surroundings {
         }
     }
 
-    /// Lines for people.
+    /// Formats the surroundings for people.
     pub(super) fn text(&self) -> String {
         let program = |(name, place): (&String, &Option<PathBuf>)| match place {
             Some(place) => format!("{name} ({})", place.display()),
@@ -51,7 +51,7 @@ impl Surroundings {
         let programs: Vec<String> = self.programs.iter().map(program).collect();
         let network = match (self.has_network, self.has_setup) {
             (true, _) => "yes",
-            (false, true) => "for the setup alone",
+            (false, true) => "for the setup only",
             (false, false) => "none",
         };
         let RoomContents { dependencies, files, caches } = &self.contents;
@@ -61,7 +61,7 @@ impl Surroundings {
             ("ignored files in its room", files),
             ("caches in its room", caches),
             ("network", &[network.to_owned()]),
-            ("variables that its steps do not have", &self.removed),
+            ("variables hidden from its steps", &self.removed),
         ];
         let line = |(what, all): (&str, &[String])| {
             let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
@@ -70,7 +70,7 @@ impl Surroundings {
         lines.into_iter().map(line).collect()
     }
 
-    /// Adds them to the data of a planned lane.
+    /// Adds the surroundings to the data of a planned lane.
     pub(super) fn add_to(&self, data: &mut Value) {
         let RoomContents { dependencies, files, caches } = &self.contents;
         data["environment"] = json!({ "removed": self.removed });

@@ -1,4 +1,5 @@
-//! `fledge lanes validate`: everything that is wrong or strange in the lanes of projects, or in files of lanes, at once, and nothing is run.
+//! `fledge lanes validate`: reports all errors and warnings in the lanes of projects, or in single
+//! lane files. Runs nothing.
 
 use super::super::drawing;
 use super::super::failure::Failure;
@@ -17,30 +18,31 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
 pub(in crate::cli) struct ValidateArguments {
-    /// Projects, or files of lanes wherever they are; the project of this folder if none is named
+    /// Projects or lane files to check [default: the current project]
     path: Vec<PathBuf>,
-    /// Take warnings for errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     _unasked: Unasked,
 }
 
-/// All that was found.
+/// The findings.
 #[derive(Default)]
 struct Found {
     lanes: usize,
     problems: Vec<Remark>,
     warnings: Vec<Remark>,
-    /// What is wrong with projects as a whole, and what is strange about them.
+    /// Errors of projects as a whole, and warnings about them.
     errors: Vec<String>,
     strange: Vec<String>,
 }
 
-/// Checks the lanes; gives the exit code: 2 when one is wrong. `search` is the search path that steps will have.
+/// Checks the lanes; returns the exit code, which is 2 if one is invalid. `search` is the search
+/// path of the steps.
 pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
     let mut found = Found::default();
     let all = if arguments.path.is_empty() { &vec![root.to_owned()] } else { &arguments.path };
@@ -64,7 +66,7 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
     } else {
         say((Tone::Bad, "error: "), &problems, &errors);
         say((Tone::Warn, "warning: "), &warnings, &strange);
-        let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
+        let (tone, word) = if is_right { (Tone::Good, "valid") } else { (Tone::Bad, "invalid") };
         let counts =
             format!("{}, {} and {}", many(lanes, "lane"), many(errors.len(), "error"), many(strange.len(), "warning"));
         paint::line(&[(tone, word), (Tone::Plain, &format!(": {counts}"))]);
@@ -73,7 +75,8 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
 }
 
 impl Found {
-    /// Adds what there is to say about a file, once: two that are named may be one, or share what is wrong.
+    /// Adds the findings of a file. Drops duplicates, because two named paths may be one file or
+    /// share a fault.
     fn add(&mut self, lanes: usize, problems: Vec<Remark>, warnings: Vec<Remark>) {
         self.lanes += lanes;
         for (all, new) in [(&mut self.problems, problems), (&mut self.warnings, warnings)] {
@@ -85,7 +88,7 @@ impl Found {
         }
     }
 
-    /// Adds a project. Among others its files are named with its folder.
+    /// Adds a project. If it is one of several, its files are named with its folder.
     fn project(&mut self, path: &Path, is_one_of_many: bool, search: &str) -> Result<(), Failure> {
         let what = || format!("there is no folder `{}`", path.display());
         let root = path.canonicalize().with_context(what).map_err(Failure::input)?;
@@ -97,11 +100,11 @@ impl Found {
                 Some(detected) if !detected.is_empty() => {
                     detected.lane().map_err(GateFault::from).map_err(failed)?;
                     self.lanes += 1;
-                    let says = "there are no lanes; `verify` is detected: keep it with `fledge init`";
+                    let says = "no lanes; fledge detected `verify`: save it with `fledge init`";
                     self.strange.push(format!("{before}{says}"));
                 }
                 Some(_) | None => {
-                    let says = "there are no lanes: write lanes/verify.yaml; one step is enough";
+                    let says = "no lanes: write lanes/verify.yaml; one step is enough";
                     self.errors.push(format!("{before}{says}"));
                 }
             }
@@ -120,7 +123,7 @@ fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Remarks drawn, and what is said beside them: `all` has the remarks first.
+/// Prints remarks as drawings, then the other messages. `all` starts with the remarks.
 fn say((tone, word): (Tone, &str), remarks: &[Remark], all: &[String]) {
     let plain = |said: &String| vec![vec![(Tone::Plain, said.clone())]];
     let drawn = remarks.iter().map(|remark| drawing::draw(&remark.path, std::slice::from_ref(&remark.problem)));
@@ -136,7 +139,8 @@ fn many(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// `errors` and `warnings` are for people; what is in `findings` has its parts apart.
+/// Formats the result as JSON. `errors` and `warnings` are texts for people; `findings` have their
+/// parts in separate fields.
 fn as_json(
     paths: &[String],
     lanes: usize,

@@ -1,4 +1,4 @@
-//! Everything that one run of a lane says: to people on standard error, to programs on standard output, and to files.
+//! All output of one run of a lane: text on standard error, JSON on standard output, and files.
 
 use super::super::failure::Failure;
 use super::super::live::Live;
@@ -23,13 +23,13 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(super) struct VoiceArguments {
-    /// Never prompt and never draw live lines
+    /// Never prompt, and draw no live lines
     #[arg(long, alias = "non-interactive")]
     ni: bool,
-    /// Whose output to show (default: failures; in a job of GitHub's all, in folds)
+    /// Show the output of these steps [default: failures; all in GitHub Actions]
     #[arg(long, value_name = "WHOSE", value_enum)]
     output: Option<OutputOf>,
-    /// Print JSON to standard output (default: object)
+    /// Print JSON to standard output [default form: object]
     #[arg(
         long,
         value_name = "FORM",
@@ -39,35 +39,35 @@ pub(super) struct VoiceArguments {
         default_missing_value = "object"
     )]
     pub(super) json: Option<JsonForm>,
-    /// Write a JUnit report with a test for each step (`-`: to standard output)
+    /// Write a JUnit report to FILE, with a test for each step; `-` for standard output
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a summary in Markdown (`-`: to standard output)
+    /// Write a summary to FILE, as Markdown; `-` for standard output
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Write what failed as SARIF, for code scanning (`-`: to standard output)
+    /// Write the failures to FILE as SARIF, for code scanning; `-` for standard output
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
-    /// Write what failed as a code quality report of GitLab's (`-`: to standard output)
+    /// Write the failures to FILE as a GitLab code quality report; `-` for standard output
     #[arg(long, value_name = "FILE")]
     code_quality: Option<PathBuf>,
-    /// How long nothing may be said outside of a terminal before it says what runs
+    /// Longest silence without a terminal before the running steps are named
     #[arg(long, value_name = "TIME", hide = true, default_value = "30s", value_parser = parse_duration)]
     silence: Duration,
 }
 
 impl VoiceArguments {
-    /// Where the result goes when the lane is over.
+    /// Returns the files to write at the end of the lane.
     ///
     /// # Errors
-    /// A file without a place, or two things for standard output.
+    /// When a file cannot be written, or two texts go to standard output.
     pub(super) fn places(&self, environment: &Environment) -> Result<Files, Failure> {
         let files = self.all(environment);
         files.check(self.json.is_some())?;
         Ok(files)
     }
 
-    /// Those that have a place, for what can be said although others have none.
+    /// Returns the files that can be written, for a message that others cannot.
     pub(super) fn sound_places(&self, environment: &Environment) -> Files {
         self.all(environment).sound(self.json.is_some())
     }
@@ -78,7 +78,7 @@ impl VoiceArguments {
         Files { wanted: self.wanted(), job_summary }
     }
 
-    /// Returns the files that are written, by their whole paths.
+    /// Returns the absolute paths of the files to write.
     pub(super) fn files(&self, environment: &Environment) -> Vec<PathBuf> {
         let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
         let wanted = self.wanted().into_iter().map(|(_, path)| path);
@@ -96,7 +96,7 @@ impl VoiceArguments {
     }
 }
 
-/// The voice of one run.
+/// The output of one run.
 #[derive(Debug)]
 pub(super) struct Voice {
     lane: String,
@@ -105,20 +105,20 @@ pub(super) struct Voice {
     screen: Watcher<News>,
     data: Data,
     files: Files,
-    /// Tries that failed and were followed by another.
+    /// Failed tries that were followed by another.
     retried: Mutex<Vec<StepReport>>,
-    /// Whether GitHub's runner listens.
+    /// True if a runner of GitHub Actions reads the output.
     in_folds: bool,
-    /// Where the project stands in what that runner has checked out.
+    /// The path of the project below the checkout of GitHub Actions.
     below: PathBuf,
     silence: Duration,
 }
 
 impl Voice {
-    /// Begins to speak of this lane.
+    /// Begins the output about a lane.
     ///
     /// # Errors
-    /// When a file that is to be written has no place, or two things are to go to standard output.
+    /// When a file cannot be written, or two texts go to standard output.
     pub(super) fn new(
         lane: &Lane,
         wanted: &VoiceArguments,
@@ -146,21 +146,23 @@ impl Voice {
         Ok(Self { lane, live, running, screen, data, files, retried, in_folds, below, silence: wanted.silence })
     }
 
-    /// Which lines it has a use for: programs that read events get all, live lines show the newest.
+    /// Returns the lines of output that are needed: all of them for JSON events, the newest for
+    /// live lines.
     pub(super) fn listens(&self) -> Listen {
         if self.data.tells_lines() { Listen::Lines } else { Listen::LastLine }
     }
 
-    /// What holds up the output of steps while the reader of their lines is behind.
+    /// Returns the pace that holds back the output of steps while the reader of events is behind.
     pub(super) fn pace(&self) -> Option<Pace> {
         self.data.pace()
     }
 
-    /// Something happened to a step.
+    /// Handles the progress of a step.
     pub(super) fn hear(&self, progress: StepProgress) {
         self.data.step(&progress);
         match progress {
-            // These not by way of the screen's queue: what is only kept for the next drawing costs next to nothing.
+            // These two bypass the screen's queue: storing them for the next drawing costs next to
+            // nothing.
             StepProgress::Started { lane, step, command } => {
                 self.live.begin(&format!("{lane}/{step}"), &command);
                 lock(&self.running).push((step, Stopwatch::start()));
@@ -174,7 +176,7 @@ impl Voice {
         }
     }
 
-    /// Lets the screen know that time passes and that a person wants to stop, for as long as it is waited for.
+    /// Sends the screen ticks, and the user's request to stop. Never returns.
     pub(super) async fn tick(&self, stop: &Stop) -> Infallible {
         let time = async {
             loop {
@@ -195,7 +197,7 @@ impl Voice {
         }
     }
 
-    /// Lets what was told so far be read, where the end is to be told in another way.
+    /// Waits until the output so far is read. The caller reports the end in another way.
     pub(super) async fn break_off(self, stop: &Stop) {
         hear_out(stop, async {
             self.screen.settled().await;
@@ -204,10 +206,11 @@ impl Voice {
         .await;
     }
 
-    /// Says how it ended, and why where no step says so; gives the exit code. `object` makes the whole result.
+    /// Reports the end, and the reason if no step gives one; returns the exit code. `object` builds
+    /// the complete result.
     ///
     /// # Errors
-    /// When a lane passed, and that could not be told where it should have been.
+    /// When the lane passed, but the output could not be written.
     pub(super) async fn close(
         self,
         outcome: &LaneOutcome,
@@ -257,7 +260,8 @@ impl Voice {
     }
 }
 
-/// Where the project's root stands below the folder that GitHub's runner has checked out.
+/// Returns the path of the project's root below the checkout of GitHub Actions. Returns an empty
+/// path if there is none.
 pub(in crate::cli) fn below_checkout(environment: &Environment, root: &Path) -> PathBuf {
     let below = || {
         let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;

@@ -1,5 +1,6 @@
-//! `fledge lanes run --watch`: the lane again and again, whenever files have changed. It waits only when the latest run has seen
-//! all files as they are, but for those that it is taken to write itself, which are named each time.
+//! `fledge lanes run --watch`: runs the lane after each change of files. It waits for changes only
+//! when the latest run has seen all files in their current state. Files that the lane seems to
+//! write itself do not count, and are named each time.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -11,11 +12,11 @@ use crate::watch::{Authors, RunEnd, Urgency, Watch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Runs `once` now and after each change below `root` until the stop; gives the exit code. What changes below the paths `apart`
-/// does not count.
+/// Runs `once` now and after each change below `root`, until the stop; returns the exit code.
+/// Changes below the paths in `apart` do not count.
 ///
 /// # Errors
-/// What was wrong with the first run, a `root` that is gone, and whatever keeps fledge from saying what came of a run.
+/// A failure of the first run, a missing `root`, or output that cannot be written.
 pub(super) async fn watch(
     root: &Path,
     apart: Vec<PathBuf>,
@@ -52,7 +53,7 @@ pub(super) async fn watch(
         let mut changed = blame.others;
         if changed.is_empty() && !blame.own.is_empty() {
             say([&format!(
-                "this lane changes {} itself, it seems: that starts no other run, and the result is of what was there before \
+                "this lane seems to change {} itself: that starts no new run, and the result is for the files before that change \
                  (if it was you, save again)",
                 first_of(&blame.own)
             )]);
@@ -70,7 +71,8 @@ pub(super) async fn watch(
     }
 }
 
-/// One run, to its end or until somebody changes a file; and how. Nothing of it is left when this returns.
+/// Runs once, to the end or until a foreign change of a file. Returns the result and the kind of
+/// its end. The run has ended when this returns.
 async fn run_until_changed(
     watch: &mut Watch,
     authors: &mut Authors,
@@ -97,7 +99,7 @@ async fn run_until_changed(
                 Urgency::Later => {
                     has_said = true;
                     let what = first_of(&changes.keys().cloned().collect());
-                    paint::line(&[(Tone::Faint, &format!("{what} changed again: this run comes to its end first"))]);
+                    paint::line(&[(Tone::Faint, &format!("{what} changed again: finishing this run first"))]);
                     continue;
                 }
                 Urgency::Never => continue,
@@ -113,7 +115,7 @@ fn cancelled(stop: &Stop) -> u8 {
     Reason::Cancelled.exit_code(Some(stop.cause()))
 }
 
-/// The first path, and how many more there are.
+/// Returns the first path and the number of the others.
 fn first_of(paths: &BTreeSet<PathBuf>) -> String {
     let first = paths.first().map(|path| paint::one_line(&path.to_string_lossy())).unwrap_or_default();
     match paths.len() {

@@ -1,4 +1,5 @@
-//! The rows at the bottom of a terminal as text: what goes on, what waits, and the status. They only compute.
+//! The text of the rows at the bottom of a terminal: activities, waiting activities and the status.
+//! Only computes.
 
 use super::super::paint::{Tone, one_line, painted};
 use super::{Doing, Work};
@@ -7,14 +8,17 @@ use crate::report::seconds;
 use unicode_width::UnicodeWidthChar;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Columns of the longest row: a terminal that becomes narrower breaks longer ones, and may move what it has broken out of reach.
+/// Columns of the longest row. A terminal that becomes narrower breaks longer rows, and may move
+/// the parts out of reach.
 pub(super) const WIDEST: usize = 100;
-/// Columns that stay free: for the `^C` that a terminal adds to the last line, and one so that no line is quite full.
+/// Free columns: for the `^C` that a terminal adds to the last line, and one so that no line is
+/// full.
 pub(super) const FREE: usize = 3;
-/// Rows of the least terminal on which more than the newest line of output is shown.
+/// Rows of the smallest terminal that shows more than the newest line of output.
 const TALL: usize = 16;
 
-/// All rows: the text that has not ended, what goes on with its newest output, what waits, and the status.
+/// Returns all rows: the open text, the activities with their newest output, the waiting ones, and
+/// the status.
 pub(super) fn scene(work: &Work, turn: usize, width: usize, height: usize) -> Vec<String> {
     let room = width.saturating_sub(FREE).clamp(12, WIDEST);
     let mut all: Vec<String> = Some(work.text.clone()).filter(|text| !text.is_empty()).into_iter().collect();
@@ -38,7 +42,7 @@ pub(super) fn scene(work: &Work, turn: usize, width: usize, height: usize) -> Ve
     all
 }
 
-/// A row for each that goes on, as far as they fit, with the number of the others.
+/// Returns a row for each activity, as far as they fit, and the number of the others.
 fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> {
     let (width, most) = (width.saturating_sub(FREE).clamp(12, WIDEST), height.saturating_sub(2).max(2));
     let named = if all.len() > most { most - 1 } else { all.len() };
@@ -59,12 +63,12 @@ fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> 
     rows
 }
 
-/// Whole seconds: what goes on has no tenths.
+/// Formats a time in whole seconds: running clocks show no tenths.
 pub(in crate::cli) fn clock(ms: u64) -> String {
     if ms < 60_000 { format!("{}s", ms / 1000) } else { seconds(ms) }
 }
 
-/// The text, or as much of its start as there is room for.
+/// Cuts a text to the available cells.
 pub(in crate::cli) fn fit(text: &str, room: usize) -> String {
     if cells(text) <= room {
         return text.to_owned();
@@ -80,7 +84,8 @@ pub(in crate::cli) fn fit(text: &str, room: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// The cells that a text takes: never fewer than a terminal shows, which may draw several characters as one. Colours take none.
+/// Counts the cells of a text: never fewer than a terminal shows, which may draw several characters
+/// as one. Colours take none.
 pub(in crate::cli) fn cells(text: &str) -> usize {
     let mut is_colour = false;
     let mut cells = |c: char| {

@@ -1,4 +1,5 @@
-//! The status of a run in one line: attempt, turn, checks, tokens, cost, time, and how much of the budget is used.
+//! The status line of a run: attempt, turn, checks, tokens, cost, time, and the used part of the
+//! budget.
 
 use super::cells;
 use crate::chat::Usage;
@@ -9,22 +10,22 @@ use crate::process::Stopwatch;
 /// The parts of the status line.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Status {
-    /// The attempt under way and the most there can be; none before the first.
+    /// The current attempt and the most attempts; 0 before the first.
     pub(in crate::cli) attempt: (u32, u32),
     /// The turn of the model.
     pub(in crate::cli) turn: u64,
-    /// Checks that are done and all of them, while the gate runs.
+    /// Finished checks and all checks, while the gate runs.
     pub(in crate::cli) checks: Option<(usize, usize)>,
     pub(in crate::cli) usage: Usage,
     pub(in crate::cli) limits: Limits,
     /// The start of the clock.
     pub(in crate::cli) since: Stopwatch,
-    /// Milliseconds that the run had taken by then.
+    /// Milliseconds that the run had taken before the clock started.
     pub(in crate::cli) before_ms: u64,
 }
 
 impl Status {
-    /// As much of the status as fits into so many columns. The time is always there.
+    /// Returns as much of the status as fits into `room` columns. Always includes the time.
     pub(super) fn fitting(&self, room: usize) -> String {
         self.at(self.before_ms.saturating_add(milliseconds(self.since.read())), room)
     }
@@ -40,7 +41,7 @@ impl Status {
         let attempt = (attempt > 0).then(|| format!("{attempt}/{attempts}"));
         let turn = (self.turn > 0).then(|| format!("{}/{turns}", self.turn));
         let checks = self.checks.map(|(done, all)| format!("{done}/{all}"));
-        // Each part with its words, and the order in which parts are left out where there is no room.
+        // Each part with its words, and the rank in which parts are left out for lack of room.
         let parts = [
             (3, "attempt ", attempt, ""),
             (4, "turn ", turn, ""),
@@ -61,7 +62,7 @@ impl Status {
         all.find(|text| cells(text) <= room).unwrap_or_else(|| clock(ms))
     }
 
-    /// The used part of the budget, in percent: that of the limit that is nearest.
+    /// Returns the used part of the budget in percent, for the limit that is nearest to its end.
     fn used(&self, ms: u64) -> Option<u64> {
         let Limits { turns, tokens, usd_micros, time_ms, .. } = &self.limits;
         let share = |used: u64, limit: u64| used.saturating_mul(100).checked_div(limit);
@@ -75,7 +76,7 @@ impl Status {
     }
 }
 
-/// A number of tokens in few characters: `950`, `1.2k`, `18k`, `1.2M`.
+/// Formats a number of tokens briefly: `950`, `1.2k`, `18k`, `1.2M`.
 fn short(number: u64) -> String {
     let tenths = |unit: u64, name: &str| {
         let tenths = number / (unit / 10);
@@ -88,7 +89,7 @@ fn short(number: u64) -> String {
     }
 }
 
-/// Money to the cent.
+/// Formats money to the cent.
 fn dollars(micros: u64) -> String {
     match micros {
         1..10_000 => "<$0.01".to_owned(),
@@ -96,7 +97,7 @@ fn dollars(micros: u64) -> String {
     }
 }
 
-/// A time as clocks show it: `0:42`, `12:05`, `1:02:03`.
+/// Formats a time like a clock: `0:42`, `12:05`, `1:02:03`.
 fn clock(ms: u64) -> String {
     let total = ms / 1000;
     let (hours, minutes, seconds) = (total / 3600, total % 3600 / 60, total % 60);

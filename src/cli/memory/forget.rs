@@ -1,4 +1,5 @@
-//! `fledge memory forget`: one, some, the expired ones, or all, which is asked about where somebody sits.
+//! `fledge memory forget`: removes one, several, the expired or all memories. Asks at a terminal
+//! before it removes all.
 
 use super::super::asking::confirm;
 use super::super::failure::Failure;
@@ -13,16 +14,18 @@ use serde_json::json;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["id", "expired", "all"])))]
 #[command(
-    after_help = "What runs have read and said stays in their journals until these are removed: see `fledge runs prune`.\n\n\
+    after_help = "Journals still contain what runs read and wrote. To remove old journals, use `fledge runs prune`.\n\n\
     Examples:\n  fledge memory forget 1f0c2b9a\n  fledge memory forget --expired"
 )]
 pub(super) struct ForgetArguments {
-    /// The start of an id; again for more
+    /// Start of a memory's id; repeatable
     id: Vec<String>,
-    /// Those whose time is over; else they go when the next one is kept
+    /// Forget expired memories
+    ///
+    /// Otherwise they are removed when the next memory is added.
     #[arg(long)]
     expired: bool,
-    /// All of this project; asks first
+    /// Forget all memories of this project; asks first
     #[arg(long)]
     all: bool,
     /// Do not ask
@@ -30,10 +33,10 @@ pub(super) struct ForgetArguments {
     yes: bool,
 }
 
-/// Forgets; gives the exit code.
+/// Forgets the memories; returns the exit code.
 pub(super) fn forget(place: &Place, arguments: &ForgetArguments) -> Result<u8, Failure> {
     let mut forgotten = 0;
-    // All are found before the first one goes.
+    // Find all memories before the first is removed.
     let found = arguments.id.iter().map(|id| place.find(id)).collect::<Result<Vec<_>, _>>()?;
     for (store, memory) in found {
         forgotten += store.forget(Forget::One(&memory.id)).map_err(Failure::own)?;
@@ -56,7 +59,7 @@ fn say(forgotten: u64, place: &Place) -> Result<u8, Failure> {
         let all = json!({ "schema_version": MEMORY_SCHEMA_VERSION, "forgotten": forgotten });
         print_json(&all.to_string()).map_err(no_output)?;
     } else if forgotten == 0 {
-        paint::line(&[(Tone::Plain, "nothing was forgotten")]);
+        paint::line(&[(Tone::Plain, "no memories were forgotten")]);
     } else {
         paint::line(&[(Tone::Plain, format!("{} forgotten", named(forgotten)))]);
     }

@@ -1,4 +1,5 @@
-//! `fledge memory list`, `show` and `export`: memories as lines, whole, or as data. What they say moves no cursor.
+//! `fledge memory list`, `show` and `export`: memories as lines, in full, or as JSON. Their text
+//! cannot move the cursor.
 
 use super::super::failure::Failure;
 use super::super::live::fit;
@@ -12,10 +13,10 @@ use crate::store::Memory;
 use serde_json::json;
 use std::time::Duration;
 
-/// Columns of a memory's text in a list.
+/// The longest text of a memory in a list, in columns.
 const COLUMNS: usize = 90;
 
-/// Lists all.
+/// Lists all memories.
 pub(super) fn list(place: &Place) -> Result<(), Failure> {
     let all = place.all()?;
     if place.json {
@@ -24,7 +25,7 @@ pub(super) fn list(place: &Place) -> Result<(), Failure> {
         return print_json(&list.to_string()).map_err(no_output);
     }
     if all.is_empty() {
-        paint::line(&[(Tone::Plain, format!("nothing is remembered of {}", place.workspace.display()))]);
+        paint::line(&[(Tone::Plain, format!("no memories of {}", place.workspace.display()))]);
         return Ok(());
     }
     let lines: Vec<Line> = all.iter().map(|(short, memory)| line(short, memory, place.now_ms)).collect();
@@ -37,7 +38,7 @@ fn line(short: &str, memory: &Memory, now_ms: i64) -> Line {
     vec![(Tone::Strong, short.to_owned()), (Tone::Faint, about), (Tone::Plain, text)]
 }
 
-/// Shows one.
+/// Shows a memory.
 pub(super) fn show(place: &Place, id: &str) -> Result<(), Failure> {
     let (store, memory) = place.find(id)?;
     let short = store.short_memory(&memory.id).map_err(Failure::own)?;
@@ -59,7 +60,7 @@ pub(super) fn show(place: &Place, id: &str) -> Result<(), Failure> {
     print_data(&paint::page(&lines)).map_err(no_output)
 }
 
-/// Writes all as JSON lines.
+/// Prints all memories as JSON lines.
 pub(super) fn export(place: &Place) -> Result<(), Failure> {
     for (short, memory) in place.all()? {
         print_json(&with_version(data(&memory, &short)).to_string()).map_err(no_output)?;

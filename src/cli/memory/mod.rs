@@ -1,4 +1,4 @@
-//! `fledge memory`: what is remembered of earlier runs in this project, for people and as data. Looking makes nothing.
+//! `fledge memory`: the memories of a project, for people and as JSON. Reading creates no files.
 
 mod forget;
 mod list;
@@ -21,17 +21,17 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The version of what `fledge memory` gives out.
+/// The version of the output of `fledge memory`.
 const MEMORY_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
-#[command(after_help = "A memory goes by the start of its id.\n\n\
+#[command(after_help = "Name a memory by its id or a unique prefix of the id.\n\n\
     Examples:\n  fledge memory list\n  fledge memory add \"releases are cut from the branch `stable`\"\n  fledge memory forget 1f0c2b9a\n  \
     fledge memory export > memory.jsonl")]
 pub(super) struct MemoryArguments {
     #[command(flatten)]
     project: ProjectArguments,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -40,20 +40,20 @@ pub(super) struct MemoryArguments {
 
 #[derive(Debug, Subcommand)]
 enum MemoryVerb {
-    /// List memories, the newest first
+    /// List memories, newest first
     #[command(after_help = "Examples:\n  fledge memory list\n  fledge memory list --json")]
     List,
-    /// Show one whole
+    /// Show a memory in full
     #[command(after_help = "Examples:\n  fledge memory show 1f0c2b9a")]
     Show {
-        /// The start of its id
+        /// Start of the memory's id
         id: String,
     },
     /// Remember a text
     Add(AddArguments),
     /// Forget memories
     Forget(forget::ForgetArguments),
-    /// Write all, one a line, as JSON
+    /// Print all memories as JSON lines
     #[command(after_help = "Examples:\n  fledge memory export > memory.jsonl")]
     Export,
 }
@@ -63,17 +63,19 @@ enum MemoryVerb {
     after_help = "Examples:\n  fledge memory add \"releases are cut from the branch `stable`\"\n  git log -1 --format=%B | fledge memory add - --ephemeral"
 )]
 struct AddArguments {
-    /// What is to be remembered, or `-` for standard input
+    /// Text to remember, or `-` for standard input
     text: String,
-    /// Only for a while, as what runs leave: 7 days, unless `memory.ephemeral_ttl` says otherwise
+    /// Keep the text only for a while, like the notes of runs
+    ///
+    /// Default: 7 days, or `memory.ephemeral_ttl` of the configuration.
     #[arg(long)]
     ephemeral: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no such memory, or what is kept cannot be read or written.
+/// When the memory does not exist, or the store cannot be read or written.
 pub(super) fn run(arguments: MemoryArguments, environment: &Environment) -> Result<u8, Failure> {
     let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
@@ -93,7 +95,7 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// How runs remember, as it is configured.
+/// Returns the configured terms of memory.
 pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     let terms = MemoryTerms::default();
     let ttl_ms = set.ephemeral_ttl.map(milliseconds);
@@ -103,7 +105,7 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     }
 }
 
-/// Where memories are looked for, when, and how they are given out.
+/// The project with the memories, the time, and the form of the output.
 #[derive(Debug)]
 struct Place {
     state: PathBuf,
@@ -114,22 +116,22 @@ struct Place {
 }
 
 impl Place {
-    /// What is kept of the project, if there is anything.
+    /// Returns the store of the project, if it exists.
     fn store(&self) -> Result<Option<Store>, Failure> {
         Store::existing(&self.state, &self.workspace).map_err(Failure::own)
     }
 
-    /// All memories that are not expired, the newest first, each with the short form of its id.
+    /// Returns the memories that are not expired, newest first, each with the short form of its id.
     fn all(&self) -> Result<Vec<(String, Memory)>, Failure> {
         let Some(store) = self.store()? else { return Ok(Vec::new()) };
         let memories = store.memories().map_err(Failure::own)?.into_iter().filter(|m| !m.is_expired(self.now_ms));
         memories.map(|memory| Ok((store.short_memory(&memory.id).map_err(Failure::own)?, memory))).collect()
     }
 
-    /// The one memory that goes by the start of an id.
+    /// Finds the memory whose id begins with `id`.
     fn find(&self, id: &str) -> Result<(Store, Memory), Failure> {
         let none = || {
-            Failure::input(anyhow!("there is no memory `{id}`")).hint("`fledge memory list` shows them with their ids")
+            Failure::input(anyhow!("there is no memory `{id}`")).hint("run `fledge memory list` to see all memory ids")
         };
         let store = self.store()?.filter(|_| !id.is_empty()).ok_or_else(none)?;
         let none = || {
@@ -141,7 +143,7 @@ impl Place {
             (Some(memory), 0) => Ok((store, memory)),
             (Some(_), others) => {
                 let many = anyhow!("`{id}` is the start of {} memories", others + 1);
-                Err(Failure::input(many).hint("name more of it; `fledge memory list` shows as much as it takes"))
+                Err(Failure::input(many).hint("give a longer prefix; `fledge memory list` shows unique prefixes"))
             }
             (None, _) => Err(none()),
         }
@@ -162,10 +164,10 @@ fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Re
     };
     let bytes = shelf.fit(&text).len();
     if bytes == 0 {
-        return Err(Failure::input(anyhow!("there is nothing to remember: say what, in quotes")));
+        return Err(Failure::input(anyhow!("the text is empty: pass the text to remember in quotes")));
     }
     if bytes > MAX_NOTE {
-        return Err(Failure::input(anyhow!("the text has {bytes} bytes, and a memory has at most {MAX_NOTE}")));
+        return Err(Failure::input(anyhow!("the text is too long: {bytes} bytes, at most {MAX_NOTE}")));
     }
     let short = shelf.keep(&text, arguments.ephemeral).map_err(Failure::own)?;
     if place.json {
@@ -177,7 +179,7 @@ fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Re
     print_data(&short).map_err(no_output)
 }
 
-/// A memory as data.
+/// Returns a memory as JSON.
 fn data(memory: &Memory, short: &str) -> Value {
     json!({
         "id": memory.id,

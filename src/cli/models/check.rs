@@ -21,20 +21,20 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most tokens of an answer: enough for a model that thinks before it calls.
+/// The most tokens of an answer, enough for a model that thinks before it calls the tool.
 const ANSWER: u64 = 2048;
-/// The longest that one may take to begin its answer, to go on with it, and to end it.
+/// The longest times until an answer begins, between two parts of it, and until it ends.
 const PATIENCE: Clocks =
     Clocks { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30), turn: Duration::from_secs(90) };
-/// What the tool is called.
+/// The name of the tool.
 const TOOL: &str = "ping";
 
-/// What was found out about one model.
+/// The result of the check of one model.
 struct Checked {
     name: String,
-    /// How it answered, if it did.
+    /// The answer of the model, if there is one.
     answer: Option<Answer>,
-    /// What is wrong, and what to do; nothing where all is well.
+    /// The fault and its fix. `None` if all is well.
     wrong: Option<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ struct Answer {
     calls_tools: bool,
 }
 
-/// Asks them; gives the exit code.
+/// Checks the models; returns the exit code.
 pub(super) fn check(
     names: &[String],
     set: &config::Settings,
@@ -88,7 +88,7 @@ pub(super) fn check(
     Ok(if is_well { 0 } else { Reason::ProviderFailed.exit_code(None) })
 }
 
-/// A model ready to be asked, and where its key is, in words; or what is in the way.
+/// Connects a model. Returns it with a hint about its key, or else the fault and its fix.
 fn reach(
     mut choice: ModelChoice,
     set: &config::Settings,
@@ -100,7 +100,7 @@ fn reach(
         Some(KeyPlace::Variable(name)) => format!("check the key in {name}"),
         Some(KeyPlace::Command { .. }) => "check what `api_key_command` prints".into(),
         Some(KeyPlace::File(path)) => format!("check the key in {}", path.display()),
-        None => "it wants a key: name its variable with `api_key_env`".into(),
+        None => "the model needs a key: name its variable with `api_key_env`".into(),
     };
     choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
     let own = choice.entry.clocks;
@@ -114,9 +114,9 @@ fn reach(
     connected.map(|model| (model, key)).map_err(|failure| parted(&failure.message()))
 }
 
-/// What to do stands in many messages in brackets at the end.
+/// Splits a message from its fix, which many messages have in parentheses at the end.
 fn parted(message: &str) -> (String, String) {
-    let (says, mend) = message.rsplit_once(" (").unwrap_or((message, "see docs/models.md"));
+    let (says, mend) = message.rsplit_once(" (").unwrap_or((message, "see docs/reference/models.md"));
     (says.into(), mend.trim_end_matches(')').into())
 }
 
@@ -147,8 +147,8 @@ async fn ask(name: &str, model: &Model, key: &str) -> Checked {
                 total_ms,
                 calls_tools,
             };
-            let mend = "use a model that calls tools, or say `tools_mode: text` for this one";
-            let wrong = (!calls_tools).then(|| ("it answers and calls no tool".into(), mend.into()));
+            let mend = "use a model that calls tools, or set `tools_mode: text` for this model";
+            let wrong = (!calls_tools).then(|| ("model answers but calls no tool".into(), mend.into()));
             Checked { name: name.into(), answer: Some(answer), wrong }
         }
         Err(error) => {
@@ -163,9 +163,9 @@ fn mend(error: &ModelError, key: &str) -> String {
         ModelFault::Quota => "check the account's credit and limits".into(),
         ModelFault::NotFound => "check `model` and `base_url`".into(),
         ModelFault::Network => "check `base_url`, `proxy` and the network".into(),
-        ModelFault::Protocol => "its answer is not of this API: check `provider` and `base_url`".into(),
+        ModelFault::Protocol => "the answer does not match this API: check `provider` and `base_url`".into(),
         ModelFault::BadRequest | ModelFault::ContextTooLong => {
-            "the provider refuses the request as it is: check `provider`, `model` and `reasoning`".into()
+            "the provider rejects the request: check `provider`, `model` and `reasoning`".into()
         }
         ModelFault::Busy => match error.retry_after_ms {
             Some(wait) => format!("try again in {} s", wait.div_ceil(1000)),
@@ -175,7 +175,7 @@ fn mend(error: &ModelError, key: &str) -> String {
 }
 
 impl Checked {
-    /// A server may answer with a key that it was sent.
+    /// Hides secrets in the server's texts, because a server may repeat the key that it was sent.
     fn hide(&mut self, mask: &Mask) {
         let texts = self.wrong.iter_mut().flat_map(|(says, mend)| [says, mend]);
         let texts = texts.chain(self.answer.iter_mut().map(|answer| &mut answer.model));

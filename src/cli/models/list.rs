@@ -1,4 +1,5 @@
-//! `fledge models list`: each model with its price, its size, its key and who says so. Nothing is asked of anybody.
+//! `fledge models list`: each model with its price, context size, key, and the origin of these
+//! values. Sends no request.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -10,7 +11,7 @@ use crate::config::{self, Environment, KeyPlace, ModelSettings, ProviderKind, al
 use crate::task::Tier;
 use serde_json::{Value, json};
 
-/// A model as it is listed.
+/// A row of the list.
 struct Row<'s> {
     name: String,
     model: ModelSettings,
@@ -18,7 +19,7 @@ struct Row<'s> {
     environment: &'s Environment,
 }
 
-/// Lists them; gives the exit code.
+/// Lists the models; returns the exit code.
 pub(super) fn list(set: &config::Settings, environment: &Environment, as_json: bool) -> Result<u8, Failure> {
     let default = auto_name(set, Tier::Code, environment).ok();
     let row = |name: String, model| Row { is_default: default == Some(&name), name, model, environment };
@@ -48,7 +49,7 @@ impl Row<'_> {
         let window = own.window().map_or("?".into(), tokens);
         let (price, from) = match own.price() {
             Some((price, from)) => (format!("{} / {}", dollars(price.input), dollars(price.output)), from),
-            None => ("?".into(), "no price: say `price: { input: …, output: … }`".into()),
+            None => ("?".into(), "no price: set `price: { input: …, output: … }`".into()),
         };
         let about = format!("  {tier:<4}  {window:>6}  {price:>14}  {:<9}  ", self.key().0);
         let whose = if own.origin == "built in" { from } else { format!("{}, price {from}", own.origin) };
@@ -89,7 +90,7 @@ impl Row<'_> {
     }
 }
 
-/// How it is with a model's key, and where that is; never the key.
+/// Returns the state of a model's key and its place, never the key itself.
 pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &Environment) -> (&'static str, Option<String>) {
     let variable = model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
     match model.key.clone().or(variable) {
@@ -101,13 +102,13 @@ pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &Environment) -
     }
 }
 
-/// US dollars, without zeros at their end.
+/// Formats US dollars without trailing zeros.
 fn dollars(micros: u64) -> String {
     let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     format!("${}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A number of tokens: `200k`, `1M`.
+/// Formats a number of tokens: `200k`, `1M`.
 fn tokens(count: u64) -> String {
     match count {
         1_000_000.. if count.is_multiple_of(100_000) => format!("{}M", count as f64 / 1e6),

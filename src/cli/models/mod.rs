@@ -1,4 +1,4 @@
-//! `fledge models`: which models there are, what is known of them, and whether they answer.
+//! `fledge models`: lists models with their known properties, and checks whether they answer.
 
 mod check;
 mod list;
@@ -11,14 +11,14 @@ use super::project::ProjectArguments;
 use crate::config::{self, Environment};
 use clap::{Args, Subcommand};
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const MODELS_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsVerb {
-    /// List the models that are configured, and those whose price and size are known without
+    /// List the configured models, and those built into fledge
     List(ListArguments),
-    /// Send one small request to each configured model and say how it answers, or what is wrong
+    /// Send a small request to each model and report problems
     Check(CheckArguments),
 }
 
@@ -30,10 +30,12 @@ pub(super) struct ListArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "It costs what a few dozen tokens cost. Exit code 0 when all are well, 3 when one is not.\n\n\
+#[command(after_help = "Each check costs a few dozen tokens. Exit code 0 if all models work, else 3.\n\n\
     Examples:\n  fledge models check\n  fledge models check local anthropic/claude-haiku-4-5 --json")]
 pub(super) struct CheckArguments {
-    /// Only these: names of the configuration, or provider/model; none: all that are configured, else the default one
+    /// Models to check: configured names, or provider/model
+    ///
+    /// Default: all configured models, or else the default model.
     names: Vec<String>,
     #[command(flatten)]
     place: PlaceArguments,
@@ -41,7 +43,7 @@ pub(super) struct CheckArguments {
 
 #[derive(Debug, Args)]
 struct PlaceArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -54,10 +56,10 @@ impl PlaceArguments {
     }
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When the configuration is wrong, a name means nothing, or nothing can be printed.
+/// When the configuration is invalid, a name is unknown, or the output cannot be written.
 pub(super) fn run(verb: &ModelsVerb, environment: &Environment) -> Result<u8, Failure> {
     match verb {
         ModelsVerb::List(ListArguments { place }) => list::list(&place.settings(environment)?, environment, place.json),

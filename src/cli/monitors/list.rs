@@ -1,4 +1,5 @@
-//! `fledge monitors list` and `show`: the history of a monitor is a strip of signs, the newest at its end.
+//! `fledge monitors list` and `show`. The history of a monitor is a strip of signs, with the newest
+//! at the end.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -12,10 +13,10 @@ use crate::store::{CheckInRow, MonitorRow};
 use serde_json::json;
 use std::time::Duration;
 
-/// Check-ins that are told one by one.
+/// The most check-ins shown one by one.
 const TOLD: usize = 10;
 
-/// Lists them; gives the exit code.
+/// Lists the monitors; returns the exit code.
 pub(super) fn list(place: &Place) -> Result<u8, Failure> {
     let mut all = Vec::new();
     if let Some(store) = place.existing()? {
@@ -30,7 +31,7 @@ pub(super) fn list(place: &Place) -> Result<u8, Failure> {
         return print_json(&all.to_string()).map_err(no_output).map(|()| 0);
     }
     if all.is_empty() {
-        paint::line(&[(Tone::Plain, format!("nothing is expected in {}", place.project.display()))]);
+        paint::line(&[(Tone::Plain, format!("no monitors in {}", place.project.display()))]);
         return Ok(0);
     }
     let lines: Vec<Line> = all.iter().flat_map(|(row, data)| head(place, row, data)).collect();
@@ -38,7 +39,7 @@ pub(super) fn list(place: &Place) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Shows one; gives the exit code.
+/// Shows a monitor; returns the exit code.
 pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     let (store, row) = place.find(slug)?;
     let data = MonitorData::of(&store, &row, STRIP, place.now).map_err(Failure::own)?;
@@ -48,12 +49,13 @@ pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     }
     let mut lines = head(place, &row, &data);
     let length = |ms: i64| show_duration(Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
-    let most = row.max_runtime_ms.map(|ms| format!(", it may take {}", length(ms))).unwrap_or_default();
-    lines.push(vec![(Tone::Faint, format!("  {} late at most{most}", length(row.margin_ms)))]);
+    let most = row.max_runtime_ms.map(|ms| format!(", runtime at most {}", length(ms))).unwrap_or_default();
+    lines.push(vec![(Tone::Faint, format!("  margin {}{most}", length(row.margin_ms)))]);
     lines.extend(data.next_expected_at.as_ref().map(|next| vec![(Tone::Faint, format!("  expected {next}"))]));
-    let gone = if data.task_gone { ", whose file is gone: nothing is expected until it is back" } else { "" };
+    let gone =
+        if data.task_gone { ", whose file is missing: no check-ins are expected until it exists again" } else { "" };
     let whose = data.task.as_ref().map(|task| format!("of the scheduled task {task}{gone}"));
-    let tells = data.on_change.map(|how| format!("another health is told to a {how}"));
+    let tells = data.on_change.map(|how| format!("changes of health are sent to a {how}"));
     lines.extend(
         [whose, tells].into_iter().flatten().map(|says| vec![(Tone::Faint, format!("  {}", paint::one_line(&says)))]),
     );
@@ -63,7 +65,7 @@ pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The check-ins with those that were missed one after the other as one, the newest of them.
+/// Combines consecutive missed check-ins into the newest of them.
 fn together(heard: Vec<CheckInRow>) -> Vec<CheckInRow> {
     let mut all: Vec<CheckInRow> = Vec::new();
     for one in heard {

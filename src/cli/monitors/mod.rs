@@ -1,5 +1,5 @@
-//! `fledge monitors`: what is expected to happen regularly, and the word that it did. None of this needs a server; but only a server looks at the
-//! clock, and tells others.
+//! `fledge monitors`: regular events that are expected, and their check-ins. No verb needs a
+//! server, but only a server detects missed check-ins and notifies others.
 
 mod list;
 
@@ -21,22 +21,21 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const MONITORS_SCHEMA_VERSION: u32 = 1;
-/// Bytes of the longest secret.
+/// The longest secret, in bytes.
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Scheduled tasks check in by themselves. Anything else does with one request to `fledge serve`:\n  \
+#[command(after_help = "Scheduled tasks check in automatically. Other programs check in with one request to `fledge \
+    serve`:\n  \
     curl -X POST -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7777/v1/monitors/backup/checkins?status=ok'\n\n\
     Examples:\n  fledge monitors list\n  fledge monitors show backup\n  fledge monitors add backup --schedule \"0 3 * * *\" --margin 15m\n  \
-    fledge monitors checkin backup ok\n  fledge monitors tell backup --command notify-send backup"
-)]
+    fledge monitors checkin backup ok\n  fledge monitors tell backup --command notify-send backup")]
 pub(super) struct MonitorsArguments {
     #[command(flatten)]
     project: ProjectArguments,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -45,25 +44,25 @@ pub(super) struct MonitorsArguments {
 
 #[derive(Debug, Subcommand)]
 enum MonitorsVerb {
-    /// List monitors and how it is with them
+    /// List monitors and their health
     #[command(after_help = "Examples:\n  fledge monitors list\n  fledge monitors list --json")]
     List,
-    /// Show one, with what was heard of it
+    /// Show a monitor and its check-ins
     #[command(after_help = "Examples:\n  fledge monitors show backup")]
     Show {
-        /// The monitor
+        /// Name of the monitor
         slug: String,
     },
-    /// Expect something from now on, or expect it otherwise
+    /// Add a monitor, or change it
     Add(AddArguments),
-    /// Say how it is: in_progress, ok or error
+    /// Check in with a status: in_progress, ok or error
     Checkin(CheckinArguments),
-    /// Say who hears of it when its health is another one
+    /// Choose the receiver of changes of a monitor's health
     Tell(TellArguments),
-    /// Expect it no more, and forget what was heard
+    /// Remove a monitor and its check-ins
     #[command(after_help = "Examples:\n  fledge monitors remove backup")]
     Remove {
-        /// The monitor
+        /// Name of the monitor
         slug: String,
     },
 }
@@ -74,21 +73,21 @@ enum MonitorsVerb {
     fledge monitors add pulse --schedule \"every 10m\" --margin 2m"
 )]
 struct AddArguments {
-    /// The name that it goes by: small letters, digits, `-` and `_`
+    /// Name of the monitor: lower-case letters, digits, `-` and `_`
     slug: String,
-    /// When: five fields of cron, `@daily` and its like, or `every 30m`
+    /// Expected times: five cron fields, `@daily` and the like, or `every 30m`
     #[arg(long, value_name = "WHEN")]
     schedule: String,
-    /// The time zone of that: Europe/Berlin [default: UTC]
+    /// Time zone of the schedule, e.g. Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// What it is called
+    /// Display name of the monitor
     #[arg(long)]
     name: Option<String>,
-    /// How late it may be
+    /// Accept check-ins up to this late
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     margin: Duration,
-    /// How long it may take
+    /// Longest runtime after an in_progress check-in [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     max_runtime: Option<Duration>,
 }
@@ -98,32 +97,36 @@ struct AddArguments {
     after_help = "Examples:\n  fledge monitors checkin backup ok\n  fledge monitors checkin backup in_progress --id 42"
 )]
 struct CheckinArguments {
-    /// The monitor
+    /// Name of the monitor
     slug: String,
-    /// How it is
+    /// Status
     #[arg(value_parser = ["in_progress", "ok", "error"])]
     status: String,
-    /// Which run of it: what is said twice with the same id counts once
+    /// Id of the run; repeated check-ins with the same id count once
     #[arg(long)]
     id: Option<String>,
-    /// How long it took
+    /// Duration of the run
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     duration: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A program finds FLEDGE_MONITOR, FLEDGE_HEALTH, FLEDGE_HEALTH_WAS, FLEDGE_SINCE and FLEDGE_DELIVERY in its environment. To an\n\
-    address the change is sent with `X-Fledge-Signature: t=SECOND,v1=…`: the HMAC-SHA256 of SECOND, a dot and the body. What fails is tried\n\
-    again for about an hour, with the same `X-Fledge-Delivery`.\n\n\
+    after_help = "A program gets FLEDGE_MONITOR, FLEDGE_HEALTH, FLEDGE_HEALTH_WAS, FLEDGE_SINCE and FLEDGE_DELIVERY \
+    in its environment. A\n\
+    webhook gets the header `X-Fledge-Signature: t=SECOND,v1=…`: the HMAC-SHA256 of SECOND, a dot and the body. \
+    fledge retries a\n\
+    failed delivery for about an hour, with the same `X-Fledge-Delivery`.\n\n\
     Examples:\n  fledge monitors tell backup --webhook https://example.org/hook\n  fledge monitors tell backup --command notify-send backup\n  fledge monitors tell backup --nobody"
 )]
 struct TellArguments {
-    /// The monitor
+    /// Name of the monitor
     slug: String,
     #[command(flatten)]
     who: Who,
-    /// With what it is signed, in a file; else a secret is made, and printed once
+    /// Sign messages with the secret in FILE
+    ///
+    /// Default: a new secret, which is printed once.
     #[arg(long, value_name = "FILE", requires = "webhook")]
     secret_file: Option<PathBuf>,
 }
@@ -131,18 +134,18 @@ struct TellArguments {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Who {
-    /// Send it to an address
+    /// Send changes to URL
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
-    /// Run a program: all that follows
+    /// Run COMMAND, which is all remaining arguments
     #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
     command: Option<Vec<String>>,
-    /// Tell nobody
+    /// Notify no one
     #[arg(long)]
     nobody: bool,
 }
 
-/// Where monitors are.
+/// The project whose monitors are used, the time, and the form of the output.
 #[derive(Debug)]
 struct Place {
     state: PathBuf,
@@ -151,10 +154,10 @@ struct Place {
     json: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no such monitor, or what is said of it cannot be.
+/// When the monitor does not exist, a value is invalid, or the store cannot be read or written.
 pub(super) fn run(arguments: MonitorsArguments, environment: &Environment) -> Result<u8, Failure> {
     let workspace = arguments.project.root(environment)?;
     let state = environment.state_dir().map_err(Failure::input)?;
@@ -175,11 +178,11 @@ impl Place {
         Store::existing(&self.state, &self.project).map_err(Failure::own)
     }
 
-    /// The monitor of a name, and the store that it is in.
+    /// Finds a monitor by its name. Returns it with its store.
     fn find(&self, slug: &str) -> Result<(Store, MonitorRow), Failure> {
         let none = || {
             let failure = Failure::input(anyhow!("there is no monitor `{slug}`"));
-            failure.hint("`fledge monitors list` shows those that there are")
+            failure.hint("run `fledge monitors list` to see them")
         };
         let store = self.existing()?.ok_or_else(none)?;
         match store.monitor(slug).map_err(Failure::own)? {
@@ -217,8 +220,8 @@ fn add(place: &Place, arguments: AddArguments) -> Result<u8, Failure> {
     let (row, _) = new.row(place.now).map_err(|why| Failure::input(anyhow!(why)))?;
     let store = Store::open(&place.state, &place.project).map_err(Failure::own)?;
     let says = match store.put_monitor(&row).map_err(Failure::own)? {
-        MonitorWrite::New => "is expected from now on",
-        MonitorWrite::Done | MonitorWrite::Unknown => "is expected so from now on",
+        MonitorWrite::New => "added",
+        MonitorWrite::Done | MonitorWrite::Unknown => "updated",
         MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
     };
     place.told(&store, &row.slug, &format!("`{}` {says}", row.slug), None)
@@ -256,7 +259,7 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
             format!(", instead of the program `{}`", command.join(" "))
         }
         Some(OnChange::Webhook { url, .. }) if how != row.on_change && asked.as_ref() == Some(&url) => {
-            ", with a new secret in the place of the old one".to_owned()
+            ", with a new secret that replaces the old one".to_owned()
         }
         Some(OnChange::Webhook { url, .. }) if how != row.on_change => format!(", instead of {}", host_of(&url)),
         Some(_) | None => String::new(),
@@ -268,14 +271,14 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
     };
     let signed = match &secret {
         None => "",
-        Some(_) => "; each message is signed with this secret, which is not shown again:",
+        Some(_) => "; messages are signed with this secret, which fledge does not show again:",
     };
-    let says = format!("changes of its health {change}{replaced}{signed}");
+    let says = format!("changes of health {change}{replaced}{signed}");
     store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
     place.told(&store, &row.slug, &says, secret.map(|secret| ("webhook_secret", secret)))
 }
 
-/// The part of an address that is no secret.
+/// Returns the host of an address, because the rest may be secret.
 fn host_of(url: &str) -> String {
     Address::parse(url).map_or_else(|_| "an address".into(), |address| address.host())
 }
@@ -286,10 +289,10 @@ fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {
         MonitorWrite::New | MonitorWrite::Done | MonitorWrite::Unknown => {}
         MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
     }
-    place.told(&store, &row.slug, &format!("`{}` is expected no more", row.slug), None)
+    place.told(&store, &row.slug, &format!("removed `{}`", row.slug), None)
 }
 
 fn of_a_task(slug: &str) -> Failure {
     let error = anyhow!("the monitor `{slug}` belongs to the scheduled task of that name");
-    Failure::input(error).hint("its file says what is expected, below `schedule: { monitor: … }`")
+    Failure::input(error).hint("edit `schedule: { monitor: … }` in the file of that task")
 }

@@ -1,4 +1,5 @@
-//! `fledge apply`: brings what a run's gate has passed into the checkout or onto a branch, after its record was checked. Never pushes.
+//! `fledge apply`: checks the record of a run, then brings its verified tree into the checkout or
+//! onto a branch. Never pushes.
 
 use super::super::failure::Failure;
 use super::super::init::adding;
@@ -20,30 +21,33 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The record is checked first: the journal is whole, its newest verdict passed, and the tree that it names is here.\n\
-    Exit code 1 when the run or the checkout does not allow it. Nothing is ever pushed.\n\n\
+    after_help = "fledge first checks the record: the journal is intact, its newest verdict passed, and the verified \
+    tree still exists.\n\
+    Exit code 1 if the run or the checkout does not allow it. fledge never pushes.\n\n\
     Examples:\n  fledge apply last\n  fledge apply last --branch fix-dates\n  fledge apply 0198f2 --check --json"
 )]
 pub(in crate::cli) struct ApplyArguments {
-    /// The run: the start of its id, its run key, or `last`
+    /// Run: the start of its id, its run key, or `last`
     run: String,
-    /// Commit it to this branch and leave the files alone; made where there is none, else it must stand where the work began
+    /// Commit to branch NAME instead of changing the files
+    ///
+    /// A new branch is created. An existing branch must be at the commit where the work began.
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Only check whether it could be done
+    /// Only check whether the work can be applied
     #[arg(long)]
     check: bool,
-    /// What was done as JSON, to standard output
+    /// Print the result as JSON to standard output
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When the run was not verified, its record is not whole, or the checkout stands elsewhere.
+/// When the run was not verified, its record is incomplete, or the checkout does not match.
 pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
     let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
     heeding(|stop| bring(&shelf, arguments, environment, stop))
@@ -75,18 +79,18 @@ async fn bring(
     }
 }
 
-/// Makes the files those of the tree, when they are those of the base.
+/// Gives the workspace the files of the verified tree, if it still has those of the base.
 async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(Value, String), Failure> {
     let now = left.now().await?;
     if now == verified.tree {
         let more = if verified.result.reason == Reason::NotDelivered { "; --branch NAME commits it" } else { "" };
-        let said = format!("the workspace is at the verified tree already{more}");
+        let said = format!("the workspace already has the verified tree{more}");
         return Ok((json!({ "changes": [], "before": now }), said));
     }
     if now != left.base {
         let paths = left.differing(&left.base, &now).await?;
-        let error = anyhow!("the workspace is not as it was when the run began: {paths}");
-        return Err(refused(error).hint("commit or stash that, or take --branch, which leaves the files alone"));
+        let error = anyhow!("the workspace has changed since the run began: {paths}");
+        return Err(refused(error).hint("commit or stash these changes, or use --branch, which leaves the files alone"));
     }
     let changes = left.trees.changes(&now, &verified.tree, &left.stop).await.map_err(broken)?;
     let before = if check { now } else { left.put(&verified.tree).await? };
@@ -100,7 +104,7 @@ async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(
     Ok((json!({ "changes": all, "before": before }), format!("{files} as in {}", verified.tree)))
 }
 
-/// Commits the tree onto a branch, from where the work began.
+/// Commits the tree to a branch, on top of the commit where the work began.
 async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) -> Result<Committed, Failure> {
     let stop = &left.stop;
     let repository = Repository::around(&left.trees, &left.env, stop).await.map_err(not_delivered)?;
@@ -120,14 +124,15 @@ async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) 
     repository.commit_to(branch, &what, check, stop).await.map_err(not_delivered)
 }
 
-/// Says which files of today are in no commit although the run began with them: these keep the newest commit from being its base.
+/// Returns the failure that the newest commit is not the base. Names the uncommitted files with
+/// which the run began.
 async fn differs(left: &Left, verified: &Verified, repository: &Repository<'_>) -> Result<Failure, Failure> {
     let own = left.trees.changes(&left.base, &verified.tree, &left.stop).await.map_err(broken)?;
     let mut files = repository.uncommitted(&left.stop).await.map_err(not_delivered)?;
     files.retain(|file| !own.iter().any(|change| change.path == *file));
     if files.is_empty() {
-        let error = anyhow!("the newest commit is not the state that the run began with");
-        return Ok(refused(error).hint("check out that commit; what was not committed by then goes into no commit"));
+        let error = anyhow!("the newest commit is not the commit that the run began with");
+        return Ok(refused(error).hint("check out that commit; changes that were uncommitted then cannot be committed"));
     }
     let error = anyhow!(
         "the newest commit is not the state that the run began with, which had files that are not committed: {}",

@@ -1,4 +1,4 @@
-//! `fledge runs continue`: a new run that begins with the conversation of one that is over.
+//! `fledge runs continue`: a new run that begins with the conversation of an ended run.
 
 use super::super::block_on;
 use super::super::configured;
@@ -19,25 +19,26 @@ use anyhow::anyhow;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Characters of the text that become the title.
+/// The longest title taken from the text, in characters.
 const LONGEST_TITLE: usize = 80;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Its gate, models, tools and limits are those of the earlier run; the gate is frozen anew.\n\n\
+#[command(after_help = "The new run uses the gate, models, tools and limits of the earlier run and freezes the gate \
+    again.\n\n\
     Examples:\n  fledge runs continue last \"now also update the changelog\"\n  fledge runs continue 0198f2 - < more.md")]
 pub(in crate::cli) struct ContinueArguments {
-    /// The run that is over: the start of its id, its run key, `last`, or `last-failed`
+    /// Ended run: the start of its id, its run key, `last`, or `last-failed`
     run: String,
-    /// What is to be done now, or `-` for standard input
+    /// Further work to do, or `-` for standard input
     text: String,
-    /// Write the report to this file too
+    /// Also write the report to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
     voice: VoiceArguments,
 }
 
-/// Runs the verb. Where no run begins its report says so, in place of that of an earlier one.
+/// Runs the verb. If no run begins, a report about this replaces the report of an earlier run.
 pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &Environment) -> Result<u8, Failure> {
     let report = arguments.report.as_deref().and_then(|path| outlet("--report", path, &shelf.workspace).ok());
     let results = Results::of_job(&shelf.workspace, environment).with(Beside { report, patch: None });
@@ -45,7 +46,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     if let Err(failure) = &done
         && let Err(unwritten) = results.write_unbegun(failure)
     {
-        unwritten.show(); // the exit code is the first one's
+        unwritten.show(); // the first failure determines the exit code
     }
     done
 }
@@ -58,7 +59,7 @@ fn begin(
 ) -> Result<u8, Failure> {
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
     if text.trim().is_empty() {
-        return Err(Failure::input(anyhow!("there is nothing to do: say what, in quotes, after the run")));
+        return Err(Failure::input(anyhow!("no task given: add the text in quotes after the run")));
     }
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
@@ -75,12 +76,13 @@ fn begin(
     block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
 }
 
-/// The task of a run that goes on from an earlier one, of which the folder may be there.
+/// Returns the task of a run that continues an earlier one. `is_there` says that the folder of the
+/// earlier run exists.
 pub(in crate::cli) fn task_after(text: String, (store, row): (&Store, &RunRow), terms: &Terms, is_there: bool) -> Task {
     let task = further(text, terms.task.clone());
     match &terms.worktree {
         None => task,
-        // What it has left is there: that is gone on with, and becomes the same.
+        // The earlier worktree exists: work in it, and commit as the earlier run would.
         Some(_) if is_there => {
             Task { commit: Some(task.commits()), isolation: Isolation::InPlace, base: None, allow_dirty: true, ..task }
         }
@@ -91,8 +93,8 @@ pub(in crate::cli) fn task_after(text: String, (store, row): (&Store, &RunRow), 
     }
 }
 
-/// The task with something else to do. What belonged to its first message is in the conversation already, and what it expected of the
-/// base was said of another one.
+/// Returns the task with a new text. Its context and specs are dropped, because the conversation
+/// already has them. Its expectation about the base is dropped, because the base is another one.
 fn further(text: String, task: Task) -> Task {
     let first = text.trim().lines().next().unwrap_or_default().trim_start_matches('#').trim();
     let title = first.chars().take(LONGEST_TITLE).collect();

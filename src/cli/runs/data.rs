@@ -1,4 +1,4 @@
-//! The row of a run as data, and its parts in words.
+//! Texts and numbers about the row of a run.
 
 use crate::chat::Usage;
 use crate::cli::paint::Tone;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 pub(in crate::cli) use crate::report::runs::rfc3339;
 pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 
-/// The largest report that is read, in bytes.
+/// The largest report to read, in bytes.
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
-/// Says in two or three words how a run ended, or that it did not.
+/// Returns the outcome of a run in two or three words, or the state of a run that has not ended.
 pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
     match &row.state {
         RunState::Running { .. } if row.is_lost => "lost",
@@ -22,7 +22,7 @@ pub(in crate::cli) fn outcome(row: &RunRow) -> &str {
     }
 }
 
-/// How that word looks.
+/// Returns the tone of this outcome.
 pub(super) fn tone(row: &RunRow) -> Tone {
     match &row.state {
         RunState::Running { .. } if row.is_lost => Tone::Warn,
@@ -34,7 +34,7 @@ pub(super) fn tone(row: &RunRow) -> Tone {
     }
 }
 
-/// Facts from the report of a run that is over, beside those of its row.
+/// Reads facts beyond those of its row from the report of an ended run.
 pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
     let RunState::Ended(_) = row.state else { return None };
     let text = read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
@@ -44,7 +44,7 @@ pub(super) fn reported(store: &Store, row: &RunRow) -> Option<Reported> {
 /// A part of a report.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reported {
-    /// The time that the run was worked on, in milliseconds, without the days in which no process drove it.
+    /// The time of work in milliseconds, without pauses in which no process drove the run.
     pub(super) duration_ms: u64,
     usage: ReportedUsage,
 }
@@ -55,19 +55,20 @@ struct ReportedUsage {
 }
 
 impl Reported {
-    /// True if some of its tokens, and so its cost, are an estimate.
+    /// Returns true if some of the tokens, and so the cost, are an estimate.
     pub(super) fn is_estimate(&self) -> bool {
         self.usage.total.estimated_tokens > 0
     }
 }
 
-/// A time in milliseconds since 1970 on the clock of this machine, to the second.
+/// Formats a time in milliseconds since 1970 in the local time zone, to the second.
 pub(super) fn local_time(ms: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(ms).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
     time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()
 }
 
-/// How long it is from a run's beginning to its end, or to now, in milliseconds; not known of one that was interrupted.
+/// Returns the time from a run's start to its end, or to now, in milliseconds. Returns `None` for
+/// an interrupted run.
 pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
     let end = match &row.state {
         RunState::Running { .. } => now_ms,
@@ -77,7 +78,7 @@ pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
     u64::try_from(end.saturating_sub(row.head.started_at_ms)).ok()
 }
 
-/// How long ago something was, roughly.
+/// Formats the time since a moment, roughly.
 pub(in crate::cli) fn ago(now_ms: i64, then_ms: i64) -> String {
     let seconds = now_ms.saturating_sub(then_ms) / 1000;
     match seconds {

@@ -1,4 +1,5 @@
-//! `fledge runs diff`: what differs between the state that a run began with, the one that it came to, and the workspace of today.
+//! `fledge runs diff`: the changes between two states of the files, such as the base of a run, its
+//! result and the current workspace.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -16,29 +17,31 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a difference that are shown at a terminal.
+/// The most bytes of a difference shown at a terminal.
 const SHOWN: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A state is `base` (before the agent), `candidate` (what the gate has passed, else the newest that is kept),\n\
-    `turn-N` (what turn N of the model has left, where it changed something), `now` (the workspace as it stands), or the id of a tree.\n\n\
+    after_help = "A state is `base` (before the agent), `candidate` (the tree that passed the gate, else the newest \
+    that is kept),\n\
+    `turn-N` (after turn N of the model, if that turn changed files), `now` (the current workspace), or the id of a \
+    tree.\n\n\
     Examples:\n  fledge runs diff\n  fledge runs diff last candidate now --stat\n  fledge runs diff 0198f2 > work.patch && git apply work.patch"
 )]
 pub(in crate::cli) struct DiffArguments {
-    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// The state that is compared
+    /// State to compare
     #[arg(value_name = "FROM", default_value = "base", value_parser = state)]
     from: State,
-    /// The state that it is compared with
+    /// State to compare FROM with
     #[arg(value_name = "TO", default_value = "candidate", value_parser = state)]
     to: State,
-    /// How much of each file was added and removed, and nothing else
+    /// Show only the numbers of added and removed lines for each file
     #[arg(long, conflicts_with = "json")]
     stat: bool,
-    /// The list of changes as JSON, to standard output
+    /// Print the list of changes as JSON to standard output
     #[arg(long)]
     json: bool,
 }
@@ -60,17 +63,17 @@ fn state(name: &str) -> Result<State, String> {
         "now" => Ok(State::Now),
         name => match name.strip_prefix("turn-").map(str::parse) {
             Some(Ok(turn)) => Ok(State::Turn(turn)),
-            Some(Err(_)) => Err("turns have numbers: turn-1, turn-2".into()),
+            Some(Err(_)) => Err("expected a turn number: turn-1, turn-2".into()),
             None => TreeId::parse(name).map(State::Tree).map_err(|_| {
                 let meant = meant(name, ["base", "candidate", "now"]).map(|meant| format!(" ({meant})"));
-                let all = "it is one of base, candidate, now, turn-N, or a whole id of a tree";
+                let all = "expected base, candidate, now, turn-N, or the full id of a tree";
                 format!("{all}{}", meant.unwrap_or_default())
             }),
         },
     }
 }
 
-/// Shows it; gives the exit code.
+/// Prints the difference; returns the exit code.
 pub(super) fn diff(shelf: &Shelf, arguments: &DiffArguments, environment: &Environment) -> Result<u8, Failure> {
     block_on(compare(shelf, arguments, environment))?
 }
@@ -98,7 +101,7 @@ async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environ
     };
     let text = left.trees.diff(&from, &to, form, limit, &left.stop).await.map_err(broken)?;
     if text.is_empty() {
-        paint::line(&[(Tone::Faint, "nothing differs")]);
+        paint::line(&[(Tone::Faint, "no differences")]);
     } else if is_for_people {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<Line> = text.lines().map(line).collect();
@@ -113,8 +116,8 @@ async fn tree(left: &Left, state: &State) -> Result<TreeId, Failure> {
     match state {
         State::Base => Ok(left.base.clone()),
         State::Candidate => left.candidate.clone().ok_or_else(|| {
-            let error = anyhow!("no state of the files after run {} is kept", left.row.head.id);
-            Failure::input(error).hint("`fledge runs diff RUN base now` compares with the workspace as it stands")
+            let error = anyhow!("no final state of the files of run {} is kept", left.row.head.id);
+            Failure::input(error).hint("run `fledge runs diff RUN base now` to compare with the current workspace")
         }),
         State::Now => left.now().await,
         State::Turn(turn) => left.turn(*turn).await,
@@ -122,14 +125,14 @@ async fn tree(left: &Left, state: &State) -> Result<TreeId, Failure> {
     }
 }
 
-/// A change as data: modes as git writes them, null where there is no file.
+/// Returns a change as JSON. Modes have git's form, and are null where there is no file.
 pub(super) fn change(change: &TreeChange) -> Value {
     let mode = |mode: u32| (mode != 0).then(|| format!("{mode:06o}"));
     let TreeChange { path, kind, from_mode, to_mode } = change;
     json!({ "path": path, "kind": kind, "from_mode": mode(*from_mode), "to_mode": mode(*to_mode) })
 }
 
-/// A line of a difference in its colour.
+/// Colours a line of a difference.
 fn line(text: &str) -> Line {
     let tone = if text.starts_with("diff ") || text.starts_with("+++ ") || text.starts_with("--- ") {
         Tone::Strong

@@ -1,4 +1,5 @@
-//! `fledge runs export`: a run's journal as JSON lines that can be read back and verified, or its conversation with its state.
+//! `fledge runs export`: the journal of a run as JSON lines that can be read back and verified, or
+//! its conversation and state.
 
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
@@ -16,27 +17,29 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The first line is the head of the run, each further one a record: seq, at_ms, kind, data, hash. The hash is the SHA-256\n\
-    digest of the hash before, seq and at_ms (8 bytes each, big-endian), the SHA-256 digest of data as it stands in the line, and\n\
-    kind. The hash of the head is the digest of `[head,task]` as they stand there.\n\n\
+    after_help = "The first line is the head of the run; each further line is a record: seq, at_ms, kind, data, hash. \
+    The hash is the SHA-256\n\
+    digest of the previous hash, seq and at_ms (8 bytes each, big-endian), the SHA-256 digest of data as written in \
+    the line, and\n\
+    kind. The hash of the head is the digest of `[head,task]` as written there.\n\n\
     Examples:\n  fledge runs export last | jq .kind\n  fledge runs export 0198f2 --cassette -o answers.yaml"
 )]
 pub(in crate::cli) struct ExportArguments {
-    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// The conversation with its state, as one JSON document
+    /// Export the conversation and the state as one JSON document
     #[arg(long)]
     thread: bool,
-    /// What its models have said, as a cassette that plays it again
+    /// Export the models' answers as a cassette to play again
     #[arg(long, conflicts_with = "thread")]
     cassette: bool,
-    /// Write to this file, for its owner alone, and not to standard output
+    /// Write to FILE, readable by its owner only, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Writes a run; gives the exit code.
+/// Exports a run; returns the exit code.
 pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, Failure> {
     let place = if arguments.cassette { outlet_beside_git } else { outlet };
     let output = arguments.output.as_ref().map(|path| place("--output", path, &shelf.workspace)).transpose()?;
@@ -65,12 +68,12 @@ pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, F
     } else {
         crate::driver::export(&store, &row, |line| put(line).map_err(Stopped::Unwritten)).map_err(Failure::from)?;
     }
-    // Whole or not at all, and only when all of it could be read.
+    // Written completely or not at all, once everything was read.
     output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(Failure::own))?;
     Ok(0)
 }
 
-/// Why a journal is not written to its end.
+/// The reason why an export stopped before the end of the journal.
 enum Stopped {
     Unread(ResumeFault),
     Unwritten(Failure),
@@ -92,7 +95,8 @@ impl From<Stopped> for Failure {
     }
 }
 
-/// The conversation so far, what it is in the middle of, and what every model call of it begins with.
+/// Returns the conversation so far, the state of the agent, and the system prompt and tools of each
+/// model call.
 fn thread(row: &RunRow, story: &Story) -> Value {
     let run = &story.run;
     json!({
@@ -106,14 +110,14 @@ fn thread(row: &RunRow, story: &Story) -> Value {
     })
 }
 
-/// The tool calls that have no result in the conversation: those of the model's newest message while it stands last in a run that
-/// is not over.
+/// Returns the tool calls without a result in the conversation. These are the calls of the model's
+/// newest message, if it is the last message and the run has not ended.
 fn pending(story: &Story) -> Vec<Value> {
     let calls = pending_calls(story);
     calls.iter().map(|call| with_plain_input(json!(call), call)).collect()
 }
 
-/// A message whose calls have their plain arguments.
+/// Returns a message with its calls' arguments as plain JSON.
 fn plain_message(message: &Message) -> Value {
     let plain = |block: &Block| match block {
         Block::ToolUse(call) => with_plain_input(json!(block), call),
@@ -129,7 +133,7 @@ fn with_plain_input(mut data: Value, call: &ToolCall) -> Value {
     data
 }
 
-/// Returns them in the form that the run has.
+/// Returns the tool calls without a result.
 pub(super) fn pending_calls(story: &Story) -> Vec<ToolCall> {
     let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
     let is_active = story.run.state() == StateName::Executing;

@@ -1,4 +1,4 @@
-//! What a run has left: the tree that it began with, the one that it came to, and the workspace of today to compare them with.
+//! The trees of a run: its base and its result, and the current workspace to compare them with.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -18,7 +18,7 @@ use anyhow::{Context, anyhow};
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Paths that are named when something is not as it should be.
+/// The most paths named in a message.
 const NAMED: usize = 10;
 
 /// A run and its trees.
@@ -30,33 +30,33 @@ pub(super) struct Left {
     /// The user's environment.
     pub(super) env: Vec<(String, String)>,
     pub(super) base: TreeId,
-    /// What the gate has passed, else the newest state of the workspace that is kept.
+    /// The tree that the gate passed, or else the newest stored state of the workspace.
     pub(super) candidate: Option<TreeId>,
-    /// The worktree that the run had for itself, where it is gone: nothing of today can be compared with what it has left.
+    /// The worktree of the run, if it no longer exists. Then no current state can be compared.
     gone: Option<PathBuf>,
     pub(super) stop: CancellationToken,
 }
 
-/// Which workspace of today a run is compared with: it makes a difference for one with a worktree for itself.
+/// The workspace to compare a run with. The choice matters for a run with its own worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The folder that it worked in.
+    /// The folder in which the run worked.
     WhereItWorked,
-    /// The checkout that it was started from.
+    /// The checkout from which the run was started.
     FromHome,
 }
 
-/// A run that passed its gate, as its whole journal says.
+/// A run that passed its gate, according to its complete journal.
 #[derive(Debug)]
 pub(super) struct Verified {
     pub(super) result: TaskResult,
     pub(super) tree: TreeId,
-    /// What the pass rests on.
+    /// The proof of the pass.
     pub(super) proof: Proof,
 }
 
 impl Left {
-    /// Finds them.
+    /// Finds a run by its name, and its trees.
     pub(super) async fn find(
         shelf: &Shelf,
         name: &str,
@@ -88,32 +88,30 @@ impl Left {
             None => kept("base").await?,
         };
         let Some(base) = base else {
-            let error = anyhow!("nothing is kept of the files of run {}", row.head.id);
-            return Err(
-                Failure::input(error).hint("it ended before its plan, or was made by a fledge that kept no trees")
-            );
+            let error = anyhow!("no files of run {} are kept", row.head.id);
+            return Err(Failure::input(error).hint("the run ended before planning, or an older fledge made it"));
         };
         trees.resume(&base, &stop).await.map_err(broken)?;
         Ok(Self { row, story, trees, env, base, candidate, gone, stop })
     }
 
-    /// Insists that nobody drives it.
+    /// Fails if a process drives the run.
     pub(super) fn must_rest(&self) -> Result<(), Failure> {
         match &self.row.state {
             RunState::Running { holder } => {
-                let error = anyhow!("run {} is under way: {holder} drives it", self.row.head.id);
+                let error = anyhow!("run {} is in progress: driven by {holder}", self.row.head.id);
                 Err(Failure::because(Reason::Blocked, error))
             }
             RunState::Interrupted | RunState::Ended(_) => Ok(()),
         }
     }
 
-    /// Insists that it passed its gate, with a proof that names the tree which is here.
+    /// Fails unless the run passed its gate with a proof that names the stored trees.
     pub(super) async fn verified(&self) -> Result<Verified, Failure> {
         let run = &self.row.head.id;
         let no = |why: &str| refused(anyhow!("run {run} {why}"));
-        let RunState::Ended(_) = self.row.state else { return Err(no("is not over")) };
-        let result = self.story.run.result().ok_or_else(|| no("is not over"))?;
+        let RunState::Ended(_) = self.row.state else { return Err(no("has not ended")) };
+        let result = self.story.run.result().ok_or_else(|| no("has not ended"))?;
         if !result.verified || result.verification != Verification::Passed {
             return Err(no(&format!("was not verified: it ended as `{}`", result.reason.label())));
         }
@@ -126,14 +124,14 @@ impl Left {
         }
         for tree in [&proof.tree, &proof.base] {
             if !self.trees.has(tree, &self.stop).await.map_err(broken)? {
-                return Err(no(&format!("has left the tree {tree}, which is not here any more")));
+                return Err(no(&format!("has the tree {tree}, which no longer exists")));
             }
         }
         let (tree, proof) = (proof.tree.clone(), proof.clone());
         Ok(Verified { result, tree, proof })
     }
 
-    /// What a turn has left.
+    /// Returns the tree after a turn.
     pub(super) async fn turn(&self, turn: u64) -> Result<TreeId, Failure> {
         let name = kept_as(&self.row.head.id, &format!("turn-{turn}"));
         let kept = self.trees.kept(&name, &self.stop).await.map_err(broken)?;
@@ -143,34 +141,35 @@ impl Left {
             let known: Vec<String> = self.story.scenes.iter().filter_map(|scene| number(&scene.what)).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let error = anyhow!("run {} has no checkpoint turn-{turn} (known: {known})", self.row.head.id);
-            Failure::input(error).hint("only turns that changed something have one")
+            Failure::input(error).hint("only turns that changed files have a checkpoint")
         })
     }
 
-    /// The workspace as it stands.
+    /// Takes the tree of the current workspace.
     pub(super) async fn now(&self) -> Result<TreeId, Failure> {
         if let Some(folder) = &self.gone {
             let run = &self.row.head.id;
             let error = anyhow!("run {run} worked in {}, which is gone: no checkout was changed", folder.display());
-            return Err(Failure::input(error).hint("what it came to: `fledge runs diff RUN`, `fledge apply RUN`"));
+            return Err(Failure::input(error).hint("use `fledge runs diff RUN` or `fledge apply RUN` instead"));
         }
         Ok(self.trees.take(&self.stop).await.map_err(broken)?.tree)
     }
 
-    /// Puts a tree into the workspace, and keeps the state before; gives the tree of that.
+    /// Writes a tree into the workspace, and stores the state before. Returns the tree of that
+    /// state.
     pub(super) async fn put(&self, tree: &TreeId) -> Result<TreeId, Failure> {
-        // Kept before anything is written, so that nothing is lost by whatever happens meanwhile.
+        // Stored before anything is written, so that nothing is lost in any case.
         let before = self.now().await?;
         let short = before.as_str().get(..12).unwrap_or_default();
         let name = kept_as(&self.row.head.id, &format!("before-{short}"));
         self.trees.keep(&name, &before, &self.stop).await.map_err(broken)?;
-        // Told before, too: whoever is left in the middle of it needs it.
+        // Printed before the write, because the user needs the command if the write is interrupted.
         let back = format!("fledge runs undo {} --to {before}", self.row.head.id);
         paint::line(&[(Tone::Faint, "  back: "), (Tone::Plain, back.as_str())]);
         self.trees.put_back(tree, None, &self.stop).await.map_err(broken)
     }
 
-    /// The first few paths that differ, for people.
+    /// Returns the first few differing paths, for people.
     pub(super) async fn differing(&self, from: &TreeId, to: &TreeId) -> Result<String, Failure> {
         let changes = self.trees.changes(from, to, &self.stop).await.map_err(broken)?;
         let named: Vec<&str> = changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
@@ -179,7 +178,7 @@ impl Left {
     }
 }
 
-/// Does this with the work of a run, as long as nobody asks for a stop; gives the exit code.
+/// Does some work and lets a signal stop it; returns the exit code.
 pub(in crate::cli) fn heeding<W: Future<Output = Result<u8, Failure>>>(
     work: impl FnOnce(CancellationToken) -> W,
 ) -> Result<u8, Failure> {
@@ -191,17 +190,18 @@ pub(in crate::cli) fn heeding<W: Future<Output = Result<u8, Failure>>>(
     })?
 }
 
-/// What is not done because of how things stand: exit code 1.
+/// Returns a refusal because of the state of the run or the checkout, with exit code 1.
 pub(super) fn refused(error: anyhow::Error) -> Failure {
     Failure::because(Reason::GateFailed, error)
 }
 
-/// Git or the disk says no.
+/// Returns the failure for an error of git or the disk.
 pub(super) fn broken(fault: TreesFault) -> Failure {
     Failure::own(fault)
 }
 
-/// The same of the user's repository, where much of it is how things stand.
+/// Returns the failure for an error of delivery. Most of these errors come from the state of the
+/// user's repository, and are refusals.
 pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
     match fault {
         DeliveryFault::Trees(fault) => broken(fault),

@@ -1,4 +1,4 @@
-//! `fledge runs list`: the newest runs, of this project or of all.
+//! `fledge runs list`: the newest runs of this project or of all projects.
 
 use super::super::failure::Failure;
 use super::super::live::{cells, fit};
@@ -11,11 +11,11 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::path::Path;
 
-/// Columns that a title has at least, before others are left out for it.
+/// The least width of a title. If there is less room, other columns are left out.
 const TITLE: usize = 16;
-/// The columns that are left out where the terminal is too narrow for all, in this order.
+/// The columns to leave out on a narrow terminal, in this order.
 const LESS_WANTED: [usize; 5] = [5, 4, 7, 3, 6];
-/// Columns of a project's name.
+/// The widest project name, in columns.
 const PROJECT: usize = 12;
 
 #[derive(Debug, Args)]
@@ -24,28 +24,28 @@ const PROJECT: usize = 12;
 )]
 #[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "lost", "running"])))]
 pub(in crate::cli) struct ListArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
-    /// At most so many
+    /// List at most N runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..1_000_000))]
     limit: u32,
-    /// Only runs that ended with another exit code than 0
+    /// List only runs that ended with an exit code other than 0
     #[arg(long)]
     failed: bool,
-    /// Only runs whose work was verified
+    /// List only runs whose work was verified
     #[arg(long)]
     verified: bool,
-    /// Only runs that did not end and that nobody drives
+    /// List only interrupted runs, which no process drives
     #[arg(long)]
     interrupted: bool,
-    /// Only runs of machines that have fallen silent
+    /// List only runs of machines that went silent
     #[arg(long)]
     lost: bool,
-    /// Only runs that are under way
+    /// List only runs under way
     #[arg(long)]
     running: bool,
-    /// Runs of all projects, not only of this folder
+    /// List runs of all projects
     #[arg(long)]
     all_projects: bool,
 }
@@ -60,18 +60,18 @@ impl ListArguments {
             (self.running, Only::Running),
         ];
         let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));
-        Filter { limit: self.limit + 1, only, now_ms, ..Filter::default() } // one more, to know whether there are more
+        Filter { limit: self.limit + 1, only, now_ms, ..Filter::default() } // one more, to detect that there are more
     }
 }
 
-/// Lists runs; gives the exit code.
+/// Lists runs; returns the exit code.
 pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failure> {
     let (mut stores, mut code): (Vec<Store>, u8) = (Vec::new(), 0);
     if arguments.all_projects {
         for store in Store::all(&shelf.state).map_err(failed)? {
             match store {
                 Ok(store) => stores.push(store),
-                Err(error) => code = code.max(failed(error).show()), // what can be read is listed all the same
+                Err(error) => code = code.max(failed(error).show()), // readable stores are listed anyway
             }
         }
     } else {
@@ -107,26 +107,26 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     if has_more {
         paint::line(&[(
             Tone::Faint,
-            format!("there are more: --limit {} shows them", arguments.limit.saturating_mul(5)),
+            format!("more runs exist: --limit {} shows them", arguments.limit.saturating_mul(5)),
         )]);
     }
     Ok(code)
 }
 
-/// A run, and what its row does not say.
+/// A run with the values that its row does not have.
 #[derive(Debug)]
 struct Listed {
     row: RunRow,
     short: String,
-    /// How long it was worked on, in milliseconds.
+    /// The time of work, in milliseconds.
     worked_ms: Option<u64>,
-    /// Whether its cost is an estimate.
+    /// True if the cost is an estimate.
     is_estimate: bool,
 }
 
 impl Listed {
     fn of(store: &Store, row: RunRow, now_ms: i64) -> Self {
-        // Of a run that was taken up again, the row knows only when it began and ended.
+        // For a resumed run, the row has only the times of its start and end.
         let reported = data::reported(store, &row);
         let is_estimate = reported.as_ref().is_some_and(data::Reported::is_estimate);
         let worked_ms = reported.map(|report| report.duration_ms).or_else(|| data::duration_ms(&row, now_ms));
@@ -135,7 +135,8 @@ impl Listed {
     }
 }
 
-/// One line for each run under a line that names the columns. `width` is that of the terminal, where there is one.
+/// Formats one line for each run, below a line of column names. `width` is that of the terminal, if
+/// there is one.
 fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
     let names = ["id", "when", "outcome", "att", "turns", "tokens", "cost", "time", "project", "title"];
     let mut rows = vec![names.map(|name| (Tone::Faint, name.to_owned()))];

@@ -1,4 +1,5 @@
-//! `fledge runs logs`: the logs of a run's gate steps, listed or printed; also those of a gate that never came to a verdict.
+//! `fledge runs logs`: lists or prints the logs of a run's gate steps, even of a gate without a
+//! verdict.
 
 use super::super::failure::Failure;
 use super::super::lanes::log::each_line;
@@ -20,37 +21,37 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs logs\n  fledge runs logs last test --attempt 1")]
 pub(in crate::cli) struct LogsArguments {
-    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// The step whose log is printed: its name, `lane/step`, or the name of the file
+    /// Step whose log to print: its name, `lane/step`, or the name of the log file
     step: Option<String>,
-    /// Of this attempt, from 1; otherwise a log is that of the last one
+    /// Use the logs of attempt N, from 1 [default: the last with a log]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// The list as JSON, to standard output
+    /// Print the list as JSON to standard output
     #[arg(long, conflicts_with = "step")]
     json: bool,
 }
 
-/// A log that is there.
+/// An existing log.
 #[derive(Debug)]
 struct Log {
     attempt: u32,
     lane: String,
-    /// What came of its step, when a verdict says so.
+    /// The report of its step, if a verdict has one.
     report: Option<StepReport>,
     path: PathBuf,
     bytes: u64,
 }
 
 impl Log {
-    /// The name of its file, without the ending.
+    /// Returns the name of the file without its ending.
     fn stem(&self) -> String {
         self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The name of its step; else that of its file.
+    /// Returns the name of the step, or else that of the file.
     fn name(&self) -> String {
         self.report.as_ref().map_or_else(|| self.stem(), |report| report.step.clone())
     }
@@ -90,12 +91,12 @@ impl Log {
     }
 }
 
-/// Lists logs or prints one; gives the exit code.
+/// Lists logs or prints one; returns the exit code.
 pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failure> {
     let (store, row) = shelf.find(&arguments.run)?;
     let (story, failure) = story(&store, &row);
     if let Some(failure) = failure {
-        failure.show(); // the files are there all the same
+        failure.show(); // the log files exist anyway
     }
     let mut logs = all(&store.folder(&row.head.id), &story).map_err(Failure::own)?;
     logs.retain(|log| arguments.attempt.is_none_or(|attempt| log.attempt == attempt));
@@ -109,7 +110,7 @@ pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failu
     } else if logs.is_empty() {
         paint::line(&[(
             Tone::Plain,
-            "no logs: no step of the gate was started, or none that ran has printed anything",
+            "no logs: no step of the gate started, or no step of the gate printed any output",
         )]);
     } else {
         print_data(&paint::page(&logs.iter().map(Log::line).collect::<Vec<_>>())).map_err(no_output)?;
@@ -117,7 +118,7 @@ pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failu
     Ok(0)
 }
 
-/// The log of a step in the last attempt that has one.
+/// Returns the log of a step in the last attempt that has one.
 fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
     let matching: Vec<&Log> = logs.iter().filter(|log| log.goes_by(step)).collect();
     let last = matching.iter().map(|log| log.attempt).max();
@@ -131,12 +132,12 @@ fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
     match of_last[..] {
         [log] => Ok(log),
         [] if logs.is_empty() => {
-            Err(Failure::input(anyhow!("there is no log of a step `{step}`: there is none at all")))
+            Err(Failure::input(anyhow!("there is no log of step `{step}`: this run has no logs at all")))
         }
         [] => {
             let all = logs.iter().flat_map(|log| [log.name().to_owned(), format!("{}/{}", log.lane, log.name())]);
             let all: Vec<String> = all.collect();
-            let none = anyhow!("there is no log of a step `{step}`; there are {}", names(&mut logs.iter()));
+            let none = anyhow!("no log of step `{step}`; logs: {}", names(&mut logs.iter()));
             Err(Failure::input(none).near(step, all.iter().map(String::as_str)))
         }
         _ => {
@@ -146,7 +147,8 @@ fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
     }
 }
 
-/// Prints a log as it is; on a terminal, and for who takes lines for commands, without what they would obey.
+/// Prints a log unchanged. On a terminal or for a runner of GitHub Actions, removes control
+/// sequences and commands.
 fn print(log: &Log) -> Result<u8, Failure> {
     if width().is_some() || paint::speaks_to_runner() {
         let mut done = Ok(());
@@ -170,7 +172,8 @@ fn unreadable(path: &Path, error: io::Error) -> Failure {
     Failure::own(anyhow::Error::new(error).context(format!("cannot read {}", path.display())))
 }
 
-/// Every log in the run's folder, `attempt-<n>/<lane>/<file>`, in that order, with what the story says of it.
+/// Returns every log in the run's folder with its report in the story. The logs are sorted by
+/// attempt, lane and file: `attempt-<n>/<lane>/<file>`.
 fn all(folder: &RunDir, story: &Story) -> anyhow::Result<Vec<Log>> {
     let verdict =
         |scene: &'_ Scene| if let What::Gate { verdict, .. } = &scene.what { Some(verdict.clone()) } else { None };
@@ -194,7 +197,7 @@ fn all(folder: &RunDir, story: &Story) -> anyhow::Result<Vec<Log>> {
     Ok(logs)
 }
 
-/// What is in a folder; nothing when it is not there.
+/// Returns the entries of a folder; none if it does not exist.
 fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`,
-//! and what goes on with one: `resume` and `continue`.
+//! `fledge runs`: the stored runs, for people and as JSON. Only `prune`, `resume` and `continue`
+//! change stored runs or create folders.
 
 mod apply;
 mod attest;
@@ -41,16 +41,19 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Characters of an id by which a run of another project is found.
+/// The least characters of an id to find a run of another project.
 const SHORTEST: usize = 8;
-/// Runs that are named when there is none of the name that was given.
+/// The most runs named when no run has the given name.
 const NAMED: u32 = 5;
-/// Words that a run goes by.
+/// Words that name a run.
 const WORDS: [&str; 2] = ["last", "last-failed"];
 
 #[derive(Debug, Args)]
-#[command(after_help = "A run goes by the start of its id, by its run key, or by `last` or `last-failed`.\n\n\
-    Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs diff last --stat\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
+#[command(
+    after_help = "Name a run by its id or a unique prefix of the id, by its run key, or by `last` or `last-failed`.\n\n\
+    Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs diff last --stat\n  fledge runs \
+    logs last test\n  fledge runs export last | jq .kind"
+)]
 pub(super) struct RunsArguments {
     #[command(flatten)]
     project: ProjectArguments,
@@ -60,36 +63,38 @@ pub(super) struct RunsArguments {
 
 #[derive(Debug, Subcommand)]
 enum RunsVerb {
-    /// Go on with a run that was interrupted
+    /// Resume an interrupted run
     Resume(resume::ResumeArguments),
-    /// Start a run that goes on with the conversation of one that is over
+    /// Start a new run with the conversation of an ended run
     Continue(continuing::ContinueArguments),
-    /// Check that a run would be decided today as it was then; calls no model and changes nothing
+    /// Check that fledge would decide a run today as it did then
+    ///
+    /// Calls no model and changes nothing.
     Replay(replay::ReplayArguments),
-    /// List runs, the newest first
+    /// List runs, newest first
     List(list::ListArguments),
-    /// Tell what happened in a run, turn by turn
+    /// Show what happened in a run, turn by turn
     Show(show::ShowArguments),
-    /// Follow a run that is under way, also one of another terminal
+    /// Follow a run under way, even one of another terminal
     Watch(watch::WatchArguments),
     /// Show what a run has changed
     Diff(diff::DiffArguments),
-    /// Print what a run's gate has passed as a statement to be signed
+    /// Print a statement about a verified run, to be signed
     Attest(attest::AttestArguments),
-    /// Put the files back as they were before a run
+    /// Restore the files as they were before a run
     Undo(undo::UndoArguments),
     /// List the logs of a run's gate steps, or print one
     Logs(logs::LogsArguments),
-    /// Write a run's journal, or its conversation, as JSON
+    /// Export a run's journal or its conversation as JSON
     Export(export::ExportArguments),
     /// Remove runs that are old or too many
     Prune(prune::PruneArguments),
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When there is no such run, or what is kept cannot be read.
+/// When the run does not exist, or the store cannot be read.
 pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result<u8, Failure> {
     let shelf = Shelf::of(arguments.project.root(environment)?, environment)?;
     match arguments.verb {
@@ -108,19 +113,19 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
     }
 }
 
-/// Where runs are looked for, and when.
+/// The project whose runs are used, and the time.
 #[derive(Debug)]
 struct Shelf {
     state: PathBuf,
     workspace: PathBuf,
-    /// Whose runs these are: another folder where this one is in the worktree of a run.
+    /// The project of these runs. It differs from the workspace if that is the worktree of a run.
     project: PathBuf,
     /// Milliseconds since 1970.
     now_ms: i64,
 }
 
 impl Shelf {
-    /// The one of a folder, now.
+    /// Creates the shelf of a folder at the current time.
     fn of(workspace: PathBuf, environment: &Environment) -> Result<Self, Failure> {
         let state = environment.state_dir().map_err(Failure::input)?;
         configured::settle(environment, &workspace);
@@ -128,16 +133,16 @@ impl Shelf {
         Ok(Self { state, workspace, project, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
 
-    /// What is kept of the project, if there is anything.
+    /// Returns the store of the project, if it exists.
     fn store(&self) -> Result<Option<Store>, Failure> {
         Store::existing(&self.state, &self.project).map_err(failed)
     }
 
-    /// The run that goes by a name. Where there is none, or more than one, the failure says which ones there are.
+    /// Finds a run by its name. If there is none or more than one, the failure names candidates.
     fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
         let none = || {
             let none = anyhow!("there are no runs of {} yet", self.project.display());
-            Failure::input(none).hint("`fledge runs list --all-projects` shows those of other folders; -C names one")
+            Failure::input(none).hint("run `fledge runs list --all-projects` to see other folders; -C names a folder")
         };
         let Some(store) = self.store()? else {
             return self.elsewhere(name)?.ok_or_else(none);
@@ -158,9 +163,9 @@ impl Shelf {
                 let rows = store.runs(&Filter { limit: NAMED, ..Filter::default() }).map_err(failed)?;
                 if name == "last-failed" && !rows.is_empty() {
                     let error = anyhow!("no run of {} has failed", self.project.display());
-                    return Err(Failure::input(error).hint("`fledge runs list` shows all runs"));
+                    return Err(Failure::input(error).hint("run `fledge runs list` to see all runs"));
                 }
-                (format!("there is no run `{name}`; the newest ones are"), rows)
+                (format!("there is no run `{name}`; the newest runs are"), rows)
             }
             Err(error) => return Err(failed(error)),
         };
@@ -172,23 +177,24 @@ impl Shelf {
         let starts = rows.iter().map(|row| start_of(row.head.id.as_str(), name)).filter(|start| *start != name);
         let keys = rows.iter().filter_map(|row| row.head.run_key.as_deref());
         let failure = Failure::input(anyhow!("{error}:\n  {named}"));
-        let failure = failure.hint("name more of it; `fledge runs list` shows them all");
+        let failure = failure.hint("give a longer prefix; `fledge runs list` shows all runs");
         Err(failure.near(name, WORDS.into_iter().chain(keys).chain(starts)))
     }
 
-    /// The same for who goes on with it: a run of another project goes by its whole id alone.
+    /// Finds a run to resume or continue. A run of another project must be named by its whole id.
     fn find_to_go_on(&self, name: &str) -> Result<(Store, RunRow), Failure> {
         let (store, row) = self.find(name)?;
         let RunHead { id, workspace, .. } = &row.head;
         let is_own = store.folder(id).project() == project_dir(&self.state, &self.project);
         if id.as_str() != name && !is_own {
-            let error = anyhow!("there is no run `{name}` here, and run {id} works in {workspace}");
-            return Err(Failure::input(error).hint("give its whole id, or that folder with -C"));
+            let error = anyhow!("there is no run `{name}` here; run {id} belongs to {workspace}");
+            return Err(Failure::input(error).hint("give its full id, or name that folder with -C"));
         }
         Ok((store, row))
     }
 
-    /// The run of another project that goes by the start of an id: no project is asked for its last run, or by a key.
+    /// Finds a run of another project by the start of its id. Words and run keys are not looked up
+    /// there.
     fn elsewhere(&self, name: &str) -> Result<Option<(Store, RunRow)>, Failure> {
         if name.len() < SHORTEST {
             return Ok(None);
@@ -209,17 +215,18 @@ impl Shelf {
     }
 }
 
-/// The story of a run as far as its journal can be read, and what keeps it from being read further.
+/// Returns the story of a run as far as its journal can be read, and the failure that stopped it.
 fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
     let (story, fault) = driver::story(store, row);
     let failure = fault.map(|fault| match fault {
         ResumeFault::Newer { found, .. } => {
-            let newer =
-                anyhow!("the journal has form {found}, and this fledge knows forms up to {JOURNAL_SCHEMA_VERSION}");
-            Failure::own(newer).hint("use the fledge that wrote it; `fledge runs export` gives it as it is")
+            let newer = anyhow!(
+                "the journal has version {found}, but this fledge reads versions up to {JOURNAL_SCHEMA_VERSION}"
+            );
+            Failure::own(newer).hint("use the fledge that wrote it, or read it raw with `fledge runs export`")
         }
         ResumeFault::Unclear { seq, source, .. } => {
-            Failure::own(anyhow::Error::new(source).context(format!("record {seq} of the journal is no event")))
+            Failure::own(anyhow::Error::new(source).context(format!("record {seq} of the journal is no valid event")))
         }
         ResumeFault::Store(error) => failed(error),
         other => Failure::own(other),
@@ -227,7 +234,8 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
     (story, failure)
 }
 
-/// A store that does not know the run was asked wrongly; any other failure is its own.
+/// Returns the failure for an error of the store. An unknown or ambiguous run is an error of the
+/// input.
 fn failed(error: StoreError) -> Failure {
     match error {
         StoreError::Unknown { .. }

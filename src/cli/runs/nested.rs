@@ -1,4 +1,4 @@
-//! What a sub-agent did, inside the story of the run that it belongs to: its lines stand behind its path.
+//! Lines about a sub-agent within the story of its run. Each line begins with the sub-agent's path.
 
 use super::super::paint::Tone;
 use super::super::steps::Line;
@@ -6,10 +6,10 @@ use super::scenes::{Scale, told};
 use crate::report::story::{Scene, What};
 use crate::verdict::Reason;
 
-/// Columns of the mark before each line, beside the path.
+/// The width of the mark before each line without the path, in columns.
 const MARK: usize = 5;
 
-/// The lines of a scene of the sub-agent of this path.
+/// Returns the lines of a scene of a sub-agent; `of` is its path.
 pub(super) fn nested(of: &str, scene: &Scene, scale: &Scale) -> Vec<Line> {
     let mark = format!("  {of} ┆ ");
     let inside = Scale { width: scale.width.map(|width| width.saturating_sub(of.len() + MARK)), ..*scale };

@@ -1,4 +1,4 @@
-//! `fledge runs prune`: removes runs that are old or too many, or says which it would remove.
+//! `fledge runs prune`: removes runs that are old or too many, or lists the runs to remove.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -20,24 +20,25 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --keep, --older-than and --max-size these are 1000, 30d and 1GiB, as they are at the start of each run.\n\
-    A run that somebody drives is never removed; one that was interrupted only for its age.\n\n\
+    after_help = "Defaults: --keep 1000, --older-than 30d, --max-size 1GiB. Each run also prunes with these limits at \
+    its start.\n\
+    Running runs are never removed. Interrupted runs are removed only by age.\n\n\
     Examples:\n  fledge runs prune --dry-run\n  fledge runs prune --keep 100 --older-than 7d"
 )]
 pub(in crate::cli) struct PruneArguments {
-    /// Keep so many of the newest runs
+    /// Keep the newest N runs
     #[arg(long, value_name = "N")]
     keep: Option<u64>,
-    /// Remove runs that ended longer ago than this: 12h, 30d
+    /// Remove runs that ended longer ago than DURATION, e.g. 12h or 30d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     older_than: Option<Duration>,
-    /// Keep the newest runs that take no more than this together: 200MB, 1GiB
+    /// Keep the newest runs that fit into SIZE together, e.g. 200MB or 1GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
@@ -53,7 +54,7 @@ impl PruneArguments {
     }
 }
 
-/// Removes runs; gives the exit code.
+/// Removes runs; returns the exit code.
 pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Environment) -> Result<u8, Failure> {
     let (keep, now) = (arguments.retention(), shelf.now_ms);
     let pruned = match shelf.store()? {
@@ -82,10 +83,10 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
     Ok(0)
 }
 
-/// The same for who stays, by what is usual. Says how many went.
+/// Removes runs by the default limits, for the server. Returns their number.
 ///
 /// # Errors
-/// When what is kept cannot be read or written.
+/// When the store cannot be read or written.
 pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) -> Result<usize, Failure> {
     let shelf = Shelf::of(workspace.to_owned(), environment)?;
     let Some(store) = shelf.store()? else { return Ok(0) };
@@ -96,12 +97,13 @@ pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) ->
     Ok(pruned.runs.len())
 }
 
-/// Keeps no tree of a run that is gone, and names no commit of its turns, also of one that was removed at the start of another.
+/// Removes trees of removed runs, and references to commits of their turns. Includes runs that were
+/// removed at the start of another run.
 async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
     let env = environment.hand_env();
     let path = env.get("PATH").cloned().unwrap_or_default();
     if !project_dir(&shelf.state, &shelf.project).join(TREES).is_dir() {
-        return Ok(()); // nothing is made by who removes
+        return Ok(()); // create nothing in order to remove
     }
     let stop = CancellationToken::new();
     let trees = trees(&shelf.state, &shelf.project, &path, &stop).await.map_err(broken)?;

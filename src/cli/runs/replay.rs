@@ -1,4 +1,4 @@
-//! `fledge runs replay`: whether earlier runs would be decided today as they were then.
+//! `fledge runs replay`: checks that fledge would decide earlier runs today as it did then.
 
 use super::super::failure::Failure;
 use super::super::{no_output, print_data, print_json};
@@ -10,21 +10,21 @@ use crate::store::{Filter, Store};
 use clap::Args;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all is the same, 1 something differs, 8 a journal is damaged.\n\n\
+#[command(after_help = "Exit codes: 0 same result, 1 a difference, 8 a damaged journal.\n\n\
     Examples:\n  fledge runs replay last\n  fledge runs replay --all --json")]
 pub(in crate::cli) struct ReplayArguments {
-    /// The run: its id or the start of it, its run key, or `last`
+    /// Run: the start of its id, its run key, or `last`
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     run: Option<String>,
-    /// Every run of the project
+    /// Replay every run of the project
     #[arg(long)]
     all: bool,
-    /// Print JSON, a line for each run
+    /// Print JSON, one line for each run
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the verb.
+/// Runs the verb; returns the exit code.
 pub(super) fn run(shelf: &Shelf, arguments: &ReplayArguments) -> Result<u8, Failure> {
     let (store, runs) = match &arguments.run {
         Some(name) => {

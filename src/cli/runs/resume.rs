@@ -1,4 +1,4 @@
-//! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
+//! `fledge runs resume`, and the search for runs of `fledge run --resume-or-start`.
 
 use super::super::beside::{hooks, servers};
 use super::super::block_on;
@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs resume last\n  fledge runs resume 0198f2 --json")]
 pub(in crate::cli) struct ResumeArguments {
-    /// The run: its id or the start of it, its run key, or `last`
+    /// Run: the start of its id, its run key, or `last`
     run: String,
     #[command(flatten)]
     voice: VoiceArguments,
 }
 
-/// Where runs are, and what is configured there.
+/// A workspace with its state folder and configuration.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Place<'p> {
     pub(in crate::cli) workspace: &'p Path,
@@ -39,24 +39,24 @@ pub(in crate::cli) struct Place<'p> {
 }
 
 impl Place<'_> {
-    /// What is kept of the project.
+    /// Opens the store of the project.
     pub(in crate::cli) fn store(&self) -> Result<Store, Failure> {
         Store::open(self.state_dir, &self.project()).map_err(Failure::own)
     }
 
-    /// Whose runs these are.
+    /// Returns the project of the workspace.
     pub(in crate::cli) fn project(&self) -> PathBuf {
         project_of(self.state_dir, self.workspace)
     }
 }
 
-/// Runs the verb.
+/// Runs the verb; returns the exit code.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
     let is_verified = |reason: &str| reason == Reason::Verified.to_string();
     if matches!(&row.state, RunState::Ended(end) if is_verified(&end.reason)) && !arguments.voice.quiet {
-        let text = format!("run {} is over and verified: there is nothing to resume. It ended so:", row.head.id);
+        let text = format!("run {} ended verified, so there is nothing to resume; its result:", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
     }
     let workspace = home_of(shelf, &store, &row)?;
@@ -70,28 +70,30 @@ pub(super) fn failed(fault: ResumeFault) -> Failure {
     Failure::because(fault.reason(), fault)
 }
 
-/// The folder from which a run is gone on with: that of its project, where it has a worktree for itself.
+/// Returns the folder from which to resume a run: the project's folder if the run has its own
+/// worktree, else the folder in which it worked.
 pub(super) fn home_of(shelf: &Shelf, store: &Store, row: &RunRow) -> Result<PathBuf, Failure> {
     let (_, terms) = terms(store, &row.head.id).map_err(failed)?;
     terms.worktree.map_or_else(|| workspace_of(shelf, row), |worktree| Ok(worktree.project))
 }
 
-/// The folder that a run works in, which is another than the one that was asked in when its id was found elsewhere.
+/// Returns the folder in which a run worked. It differs from the current one if the run's id was
+/// found in another project.
 pub(super) fn workspace_of(shelf: &Shelf, row: &RunRow) -> Result<PathBuf, Failure> {
     let RunHead { id, workspace, .. } = &row.head;
     if shelf.workspace.display().to_string() == *workspace {
-        return Ok(shelf.workspace.clone()); // the row cannot tell a name that is not UTF-8
+        return Ok(shelf.workspace.clone()); // the row cannot hold a name that is not UTF-8
     }
     if workspace.contains(char::REPLACEMENT_CHARACTER) {
         let error = anyhow!("run {id} works in a folder whose name is not UTF-8: {workspace}");
-        return Err(Failure::input(error).hint("go there, or name it with -C"));
+        return Err(Failure::input(error).hint("change to that folder, or name it with -C"));
     }
     let canonical = Path::new(workspace).canonicalize();
     canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(Failure::input)
 }
 
-/// Goes on with a run in one of the two ways of [`Work`], with the terms that it was begun with and the keys of today. Where its report is to be written today, if
-/// anywhere, takes the place of where it was to be.
+/// Resumes a run as the given [`Work`], with the terms of its start and the current keys. `reports`
+/// replace the places of its report, if there are any.
 pub(in crate::cli) fn resume(
     how: fn(RunId) -> Work,
     run: &RunId,
@@ -107,7 +109,7 @@ pub(in crate::cli) fn resume(
         terms.reports = reports.to_vec();
     }
     let models = match is_over {
-        true => Connected::default(), // nothing is asked any more, so that no key is needed
+        true => Connected::default(), // no model is called, so no key is needed
         false => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
@@ -122,7 +124,7 @@ pub(in crate::cli) fn resume(
     Ok(code)
 }
 
-/// What an agent works with that goes by the terms of an earlier run and the environment of today.
+/// Returns the settings of an agent from the terms of an earlier run and the current environment.
 pub(in crate::cli) fn settings(
     place: &Place<'_>,
     environment: &Environment,
@@ -176,13 +178,14 @@ pub(in crate::cli) fn settings(
 /// The runs of a key.
 #[derive(Debug)]
 pub(in crate::cli) struct Found {
-    /// The newest one.
+    /// The newest run.
     pub(in crate::cli) newest: Option<RunRow>,
-    /// The name under which the next one is kept: the key itself, then with `#2`, `#3` behind it.
+    /// The key of the next run: the key itself, then with the suffix `#2`, `#3`.
     pub(in crate::cli) free: String,
 }
 
-/// The newest run of a key. A key stays with its run, which is tied to its journal, so later ones have a number behind it.
+/// Finds the newest run of a key. A key stays with its run, which is tied to its journal, so later
+/// runs get a suffix.
 pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreError> {
     let rows = store.keyed(key)?;
     let highest = rows.iter().map(|(number, _)| *number).max();
@@ -190,8 +193,8 @@ pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreErro
     Ok(Found { newest: rows.into_iter().next().map(|(_, row)| row), free })
 }
 
-/// The newest run of a task's text that did not end and that nobody drives, and that is the `same` in all else. One that ended only for now
-/// is such a one where no later one of them ended for good.
+/// Finds the newest interrupted run of a task's text that no process drives. `same` checks
+/// everything else. A run that ended only for now counts too, unless a later one ended for good.
 pub(in crate::cli) fn interrupted(
     store: &Store,
     task_digest: &str,

@@ -1,4 +1,5 @@
-//! The scenes of a story as lines: what was said behind a bar, calls with their results in a line, changes as + and -.
+//! The scenes of a story as lines. Quoted text follows a bar, a call and its result share a line,
+//! and changes are marked with + and -.
 
 use super::super::display::{gist_of_args, upshot, verb};
 use super::super::live::{cells, fit};
@@ -11,22 +12,22 @@ use crate::report::story::{Scene, ToolScene, What};
 use crate::report::{committed, count, found, grounds, money, number, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
 
-/// Lines of a text that are shown unless all is wanted.
+/// The most lines of a text, unless everything is shown.
 const LINES: usize = 8;
-/// Columns of a line that are shown unless all is wanted, where no terminal says how many there are.
+/// The longest line in columns without a terminal, unless everything is shown.
 const COLUMNS: usize = 160;
 
-/// How much is shown.
+/// The extent of the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
-    /// Everything, uncut.
+    /// True if everything is shown, uncut.
     pub(super) is_full: bool,
-    /// Columns of the terminal, if it is one.
+    /// The width of the terminal in columns, if there is one.
     pub(super) width: Option<usize>,
 }
 
 impl Scale {
-    /// As much of a text as fits into a line behind so many columns.
+    /// Cuts a text to fit into a line after `behind` columns.
     pub(super) fn fit(&self, text: &str, behind: usize) -> String {
         let room = self.width.unwrap_or(COLUMNS).saturating_sub(behind).max(12);
         let text = paint::one_line(text);
@@ -34,7 +35,7 @@ impl Scale {
     }
 }
 
-/// The lines of a scene.
+/// Returns the lines of a scene.
 pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
     if let Some(of) = &scene.of {
         return nested(of, scene, scale);
@@ -53,7 +54,7 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             lines.extend(quoted(text.trim(), scale));
             lines
         }
-        What::Discarded { error } => note(&format!("the answer does not count: {error}"), scale),
+        What::Discarded { error } => note(&format!("answer discarded: {error}"), scale),
         What::Tool(scene) => tool(scene, scale),
         What::Subagent { finished, note } => {
             let what = if *finished { "sub-agent ended" } else { "sub-agent began" };
@@ -97,9 +98,9 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             lines.extend(quoted(said.trim(), scale));
             lines
         }
-        What::Resumed => vec![heading(Tone::Plain, "taken up again", at)],
+        What::Resumed => vec![heading(Tone::Plain, "resumed", at)],
         What::Warning { message } => note(message, scale),
-        What::Used(_) | What::Ended { .. } => Vec::new(), // the result says more
+        What::Used(_) | What::Ended { .. } => Vec::new(), // the result has the details
     }
 }
 
@@ -157,7 +158,8 @@ fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// What a call changed, line by line, without the names at the top, which stand above already.
+/// Returns the changes of a call line by line, without the file names above the first hunk, which
+/// the line before already shows.
 fn diff(detail: &Detail) -> Vec<Line> {
     let line = |line: &str| changed(line.chars().next(), line.get(1..).unwrap_or_default());
     match detail {
@@ -215,13 +217,14 @@ fn note(message: &str, scale: &Scale) -> Vec<Line> {
     vec![vec![(Tone::Warn, "  ! ".into()), (Tone::Plain, scale.fit(message, 4))]]
 }
 
-/// A text of somebody else, each line behind a bar: it cannot be taken for one of ours.
+/// Formats foreign text with a bar before each line, so that it cannot be taken for fledge's own.
 pub(super) fn quoted(text: &str, scale: &Scale) -> Vec<Line> {
     let line = |line: &str| vec![(Tone::Faint, "  │ ".to_owned()), (Tone::Plain, line.to_owned())];
     shortened(text.lines().map(line).collect(), scale)
 }
 
-/// The first lines, cut to their room, and how many there are beside, unless everything is wanted.
+/// Returns the first lines, cut to the width, and the number of the others. Cuts nothing if
+/// everything is shown.
 fn shortened(mut lines: Vec<Line>, scale: &Scale) -> Vec<Line> {
     if scale.is_full {
         return lines;
@@ -234,7 +237,7 @@ fn shortened(mut lines: Vec<Line>, scale: &Scale) -> Vec<Line> {
     for line in &mut lines {
         let behind: usize = line.iter().rev().skip(1).map(|(_, text)| cells(text)).sum();
         if let Some((_, text)) = line.last_mut() {
-            // What begins a line is kept as it is: it says what kind of line it is.
+            // Only the last piece is cut, because the pieces before it tell the kind of the line.
             *text = scale.fit(text, behind);
         }
     }

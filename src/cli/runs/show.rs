@@ -1,4 +1,5 @@
-//! `fledge runs show`: a run as a story, from its journal; also one that is under way or was interrupted.
+//! `fledge runs show`: a run as a story, from its journal. Also shows a run under way or
+//! interrupted.
 
 use super::super::display;
 use super::super::failure::Failure;
@@ -19,21 +20,21 @@ use std::io::IsTerminal;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge runs show\n  fledge runs show last-failed --full")]
 pub(in crate::cli) struct ShowArguments {
-    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// As JSON, to standard output: always in full
+    /// Print JSON to standard output, always in full
     #[arg(long)]
     json: bool,
-    /// Everything that was said, written and answered, uncut
+    /// Show all texts in full, without cuts
     #[arg(long)]
     full: bool,
 }
 
-/// Columns of the bar that shows where the time went, at most.
+/// The longest bar of the times, in columns.
 const BAR: usize = 60;
 
-/// Tells a run; gives the exit code. Of a journal that is damaged, what comes before the damage.
+/// Shows a run; returns the exit code. If the journal is damaged, shows what precedes the damage.
 pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failure> {
     let (store, row) = shelf.find(&arguments.run)?;
     let row = row.seen_at(shelf.now_ms);
@@ -54,19 +55,19 @@ pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failu
     failure.map_or(Ok(0), Err)
 }
 
-/// Columns of the terminal on standard output, if it is one.
+/// Returns the width of the terminal on standard output, if it is one.
 pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     let columns = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
     out.is_terminal().then(|| columns().filter(|columns| *columns > 0).unwrap_or(80).max(40))
 }
 
-/// What is known without the journal.
+/// Returns the lines that need no journal.
 fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
     let head = &row.head;
     let outcome = format!("  {}", paint::one_line(data::outcome(row)));
     let key = head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
-    let parent = head.parent.as_ref().map(|parent| format!(", goes on from {parent}")).unwrap_or_default();
+    let parent = head.parent.as_ref().map(|parent| format!(", continues {parent}")).unwrap_or_default();
     let mut lines = vec![vec![(Tone::Strong, paint::one_line(&head.title)), (data::tone(row), outcome)]];
     let began = format!("{}, {}", data::rfc3339(head.started_at_ms), data::ago(now_ms, head.started_at_ms));
     let facts = [
@@ -80,7 +81,7 @@ fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
     lines
 }
 
-/// Returns the last activity of the run, and the calls that it waited for.
+/// Returns the last activity of the run, and the calls without a result.
 fn busy(story: &Story) -> String {
     let mut calls = pending_calls(story);
     let newest = story.scenes.iter().rev().filter(|scene| scene.of.is_none());
@@ -89,7 +90,7 @@ fn busy(story: &Story) -> String {
             && let Some(place) =
                 calls.iter().position(|call| call.name == tool.name && call.input.to_value() == tool.args)
         {
-            calls.remove(place); // it ended
+            calls.remove(place); // the call ended
         }
     }
     let named = |call: &ToolCall| {
@@ -100,7 +101,7 @@ fn busy(story: &Story) -> String {
     if calls.is_empty() { doing(story) } else { format!("{} ({})", doing(story), calls.join("; ")) }
 }
 
-/// How it ended, or what goes on, and where the time went.
+/// Returns the lines about the end or the current activity, and the times.
 fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> {
     let mut lines = Vec::new();
     match (story.run.result(), &row.state) {
@@ -137,7 +138,7 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale, now_ms: i64) -> Vec<Line> 
     lines
 }
 
-/// A bar of what the time was spent on, from start to end, and how much on each.
+/// Returns a bar of the activities from start to end, and the time of each activity.
 fn course(story: &Story, scale: &Scale) -> Vec<Line> {
     let columns = scale.width.map_or(BAR, |width| width.saturating_sub(12).min(BAR));
     let bar = story.bar(columns as u64);

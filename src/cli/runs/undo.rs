@@ -1,4 +1,4 @@
-//! `fledge runs undo`: the files of the workspace as they were before a run, and back.
+//! `fledge runs undo`: restores the files of the workspace as they were before a run, and back.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -15,25 +15,26 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is ignored stays as it is, and so do commits. The state before is kept first, and its id is told: --to brings it back.\n\n\
+    after_help = "Ignored files and commits stay unchanged. fledge first saves the current state and prints its id; \
+    pass that id to --to to restore it.\n\n\
     Examples:\n  fledge runs undo last\n  fledge runs undo last --to 4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 )]
 pub(in crate::cli) struct UndoArguments {
-    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    /// Run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// Also when the workspace was changed after the run
+    /// Undo even if the workspace was changed after the run
     #[arg(long)]
     force: bool,
-    /// The state of this tree, instead of the one before the run
+    /// Restore the state of TREE instead of the state before the run
     #[arg(long, value_name = "TREE", value_parser = TreeId::parse)]
     to: Option<TreeId>,
-    /// What was done as JSON, to standard output
+    /// Print the result as JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Undoes it; gives the exit code.
+/// Undoes a run; returns the exit code.
 pub(super) fn undo(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
     heeding(|stop| put_back(shelf, arguments, environment, stop))
 }
@@ -49,17 +50,17 @@ async fn put_back(
     let (run, now) = (&left.row.head.id, left.now().await?);
     let tree = arguments.to.as_ref().unwrap_or(&left.base);
     if !left.trees.has(tree, &left.stop).await.map_err(broken)? {
-        return Err(Failure::input(anyhow!("there is no tree {tree} in what is kept of this project")));
+        return Err(Failure::input(anyhow!("no tree {tree} is kept for this project")));
     }
     let is_asked_for = arguments.force || arguments.to.is_some() || now == *tree;
     if !is_asked_for && left.candidate.as_ref() != Some(&now) {
-        let hint = "--force undoes that too; the state of now is kept, and its id is told";
+        let hint = "--force undoes those changes too; fledge keeps the current state and prints its id";
         let error = match &left.candidate {
             Some(candidate) => {
                 let paths = left.differing(candidate, &now).await?;
                 anyhow!("the workspace was changed after run {run}: {paths}")
             }
-            None => anyhow!("no state of the files after run {run} is kept: what was changed since cannot be told"),
+            None => anyhow!("no final state of run {run} is kept: fledge cannot tell what changed since"),
         };
         return Err(refused(error).hint(hint));
     }
@@ -73,7 +74,7 @@ async fn put_back(
         return Ok(0);
     }
     if changes.is_empty() {
-        paint::line(&[(Tone::Faint, "nothing differs: no file was touched")]);
+        paint::line(&[(Tone::Faint, "no differences: no file was changed")]);
         return Ok(0);
     }
     let files = if changes.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", changes.len()) };

@@ -1,4 +1,4 @@
-//! `fledge runs watch`: follows a run that another process drives, by its journal. It changes nothing.
+//! `fledge runs watch`: follows a run of another process through its journal. Changes nothing.
 
 use super::super::block_on;
 use super::super::display::{Display, closing, expected};
@@ -15,21 +15,21 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use std::time::Duration;
 
-/// The time between two looks at the journal.
+/// The time between two reads of the journal.
 const PACE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-#[command(after_help = "The exit code is that of the run. Ctrl-C ends the watching and leaves the run alone.\n\n\
+#[command(after_help = "Exits with the exit code of the run. Ctrl-C stops watching; the run continues.\n\n\
     Examples:\n  fledge runs watch\n  fledge runs watch 0198f2")]
 pub(in crate::cli) struct WatchArguments {
-    /// The run: the start of its id, its run key, or `last` (default: the newest one under way)
+    /// Run: the start of its id, its run key, or `last` [default: the newest under way]
     run: Option<String>,
-    /// Never draw live lines
+    /// Draw no live lines
     #[arg(long)]
     ni: bool,
 }
 
-/// Follows the run to its end; gives its exit code.
+/// Follows a run to its end; returns its exit code.
 pub(super) fn watch(shelf: &Shelf, arguments: &WatchArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = match &arguments.run {
         Some(name) => shelf.find(name)?,
@@ -42,23 +42,23 @@ pub(super) fn watch(shelf: &Shelf, arguments: &WatchArguments, environment: &Env
     block_on(follow(&store, &row.head.id, display))?
 }
 
-/// The newest run of the project that is under way.
+/// Finds the newest run of the project under way.
 fn newest(shelf: &Shelf) -> Result<(Store, RunRow), Failure> {
-    let none = || Failure::input(anyhow!("no run of {} is under way", shelf.project.display()));
-    let none = || none().hint("`fledge runs watch last` tells the newest one that is over");
+    let none = || Failure::input(anyhow!("no run of {} is in progress", shelf.project.display()));
+    let none = || none().hint("run `fledge runs watch last` to see the newest run that ended");
     let store = shelf.store()?.ok_or_else(none)?;
     let filter = Filter { limit: 1, only: Some(Only::Running), now_ms: shelf.now_ms, ..Filter::default() };
     let row = store.runs(&filter).map_err(failed)?.pop().ok_or_else(none)?;
     Ok((store, row))
 }
 
-/// Shows what the journal has, and what comes, until the run is over or nobody drives it.
+/// Shows the journal so far and new records, until the run ends or no process drives it.
 async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, Failure> {
     let stop = Stop::default();
     let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut told = driver::told(store, run, 0).map_err(unread)?;
     loop {
-        // The state first: what was written before it ended is in the journal by then.
+        // Read the state first: then the journal has all records from before the end.
         let row = store.run(run).map_err(failed)?;
         show(&mut told, &mut display)?;
         if !matches!(row.state, RunState::Running { .. }) {
@@ -68,7 +68,7 @@ async fn follow(store: &Store, run: &RunId, mut display: Display) -> Result<u8, 
         tokio::select! {
             () = stop.token().cancelled() => {
                 display.close();
-                let text = format!("the run continues: `fledge runs watch {run}` follows it again");
+                let text = format!("the run continues: `fledge runs watch {run}` watches it again");
                 paint::line(&[(Tone::Faint, &text)]);
                 return Ok(Reason::Cancelled.exit_code(Some(stop.cause())));
             }
@@ -89,10 +89,10 @@ fn show(told: &mut Told<'_>, display: &mut Display) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The last words; gives the exit code of the run.
+/// Prints the closing lines; returns the exit code of the run.
 fn end(store: &Store, row: &RunRow) -> u8 {
     let RunState::Ended(end) = &row.state else {
-        let text = format!("the process of run {0} is gone: `fledge runs resume {0}` goes on with it", row.head.id);
+        let text = format!("the process of run {0} is gone: `fledge runs resume {0}` continues the run", row.head.id);
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &text)]);
         return Reason::Blocked.exit_code(None);
     };

@@ -1,4 +1,5 @@
-//! The choices of a form for a new run: configured models, lanes, and task files with their parameters.
+//! The choices of a form for a new run: configured models, lanes, and task files with their
+//! parameters.
 
 use super::source::{Tasks, one_line};
 use crate::config::{Settings, auto_name};
@@ -11,12 +12,12 @@ use crate::task::{ParamSpec, ParamValues, Tier, declared_params};
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// The depth to which the folder of tasks is read, and the most files that are offered.
+/// The depth to which the folder of tasks is searched, and the most files to offer.
 const DEEP: usize = 8;
 const MOST: usize = 500;
 
 impl Tasks {
-    /// All that can be chosen. What cannot be read is left out, and a task that is wrong says so.
+    /// Returns all choices. Unreadable files are left out, and an invalid task has its fault.
     pub(super) fn offered(&self) -> Choices {
         let set = self.set().unwrap_or_default();
         let default_model = auto_name(&set, Tier::Code, &self.environment).ok().map(str::to_owned);
@@ -25,7 +26,7 @@ impl Tasks {
         Choices { models, default_model, lanes: self.lanes(), tasks: self.files(&set) }
     }
 
-    /// The names of the lanes that can be read.
+    /// Returns the names of the valid lanes.
     pub(super) fn lanes(&self) -> Vec<String> {
         let path = self.environment.get("PATH").unwrap_or_default();
         let listed = gate::list(&self.workspace, path);
@@ -56,7 +57,8 @@ impl Tasks {
     }
 }
 
-/// A value that a parameter takes; in a title its name is read where it has none.
+/// Returns a valid value for a parameter. Without a default or choices, the value is the name in
+/// braces, for use in a title.
 fn sample(spec: &ParamSpec) -> String {
     spec.default.clone().or_else(|| spec.choices.first().cloned()).unwrap_or_else(|| format!("{{{}}}", spec.name))
 }

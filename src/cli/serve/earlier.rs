@@ -1,4 +1,4 @@
-//! Runs that are made of earlier ones: the task of one again, or a text that goes on from its conversation.
+//! Runs made from earlier ones: the same task again, or a new text after the earlier conversation.
 
 use super::super::connect::again;
 use super::super::failure::Failure;
@@ -13,7 +13,8 @@ use crate::task::{Isolation, Task};
 use std::path::{Path, PathBuf};
 
 impl Tasks {
-    /// The task of an earlier run, in a worktree for itself. What bound that task to its batch is left out.
+    /// Returns the task of an earlier run, in its own worktree. Drops what ties the task to a
+    /// batch.
     pub(super) fn task_again(&self, run: &RunId, overrides: &Overrides) -> Result<Task, Unfit> {
         let store = self.store().map_err(|failure| wrong(failure.message()))?;
         let (_, Terms { task, .. }) = terms(&store, run).map_err(|fault| wrong(Failure::own(fault).message()))?;
@@ -23,10 +24,10 @@ impl Tasks {
         Ok(task)
     }
 
-    /// A task that goes on from an earlier run.
+    /// Returns the task of a run that continues an earlier one.
     pub(super) fn task_after(&self, run: &RunId, text: &str) -> Result<Task, Unfit> {
         if text.trim().is_empty() {
-            return Err(Unfit::of_field("task", "there is nothing to do: say what".into()));
+            return Err(Unfit::of_field("task", "the task is empty: describe what to do".into()));
         }
         let store = self.store().map_err(|failure| wrong(failure.message()))?;
         let found = earlier(&store, run).map_err(|fault| wrong(Failure::own(fault).message()));
@@ -34,7 +35,7 @@ impl Tasks {
         Ok(task_after(text.to_owned(), (&store, &row), &terms, Path::new(&row.head.workspace).is_dir()))
     }
 
-    /// The settings of the earlier run, with its conversation.
+    /// Returns the task, and the settings of the earlier run with its conversation.
     pub(super) fn begin_after(
         &self,
         run: &RunId,
@@ -60,7 +61,7 @@ impl Tasks {
     }
 }
 
-/// Says why no other run can begin from this one.
+/// Returns the reason why no run can be made from the earlier one.
 fn wrong(message: String) -> Unfit {
     Unfit { message, flaws: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! The jobs of a server: fledge's own work, put together where all that it needs is known.
+//! The built-in jobs of a server.
 
 use super::super::failure::Failure;
 use super::super::sync::Plan;
@@ -17,23 +17,23 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Minutes between two looks at the keys that grow old.
+/// The interval between two checks for keys that expire, in minutes.
 const KEYS: u32 = 5;
 
-/// Whom the jobs of a server work for, beside the house.
+/// The parts of a server that its jobs use, beside its shared state.
 pub(super) struct Hands {
-    /// Who runs the tasks that have a schedule.
+    /// Runs the scheduled tasks.
     pub(super) submit: Arc<dyn Submit>,
-    /// Who holds the models of all runs.
+    /// Holds the models of all runs.
     pub(super) tasks: Arc<Tasks>,
-    /// Another server that is told of the runs, where there is one.
+    /// Another server that receives news of the runs, if there is one.
     pub(super) plan: Option<Arc<Plan>>,
 }
 
-/// The scheduler of a house.
+/// Creates the scheduler of a server.
 ///
 /// # Errors
-/// When what is kept cannot be opened.
+/// When the ledger of the jobs cannot be opened, or a schedule is invalid.
 pub(super) fn scheduler(
     house: &Arc<House>,
     site: &Site,
@@ -86,7 +86,7 @@ fn journal_pruning(site: &Site, environment: &Environment) -> Result<Arc<dyn Job
     })
 }
 
-/// Keys that a program gives and that will not last until the next look are asked for now, so that no run waits for them.
+/// Renews keys from programs if they expire before the next check, so that no run waits for them.
 fn credentials_refresh(tasks: &Arc<Tasks>) -> Result<Arc<dyn Job>, ScheduleFault> {
     let tasks = Arc::clone(tasks);
     Chore::every(KEYS, "credentials-refresh", move |_| {
@@ -104,7 +104,7 @@ fn pending_sync(plan: &Arc<Plan>) -> Result<Arc<dyn Job>, ScheduleFault> {
             let mut kept = kept.lock().await;
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => Err(JobError::Resting), // the rest goes when all runs have come to rest
+                () = context.stop.cancelled() => Err(JobError::Resting), // the rest is sent once all runs have stopped
                 told = plan.tell(&mut kept) => told.map_err(JobError::Retryable),
             }
         }
@@ -125,7 +125,7 @@ fn sweep(
     })
 }
 
-/// Does it where it may block, and harms no request.
+/// Runs work on a thread that may block, so that it delays no request.
 async fn apart(
     work: impl FnOnce() -> Result<Result<usize, Failure>, Failure> + Send + 'static,
 ) -> Result<(), JobError> {

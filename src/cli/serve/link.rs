@@ -1,11 +1,12 @@
-//! `fledge serve link`: a link for a browser, made beside the server that will honour it.
+//! `fledge serve link`: creates a link for a browser. It needs no request to the server that
+//! accepts it.
 
 use super::super::failure::Failure;
 use super::super::{no_output, print_data};
 use super::{Site, failed};
 use crate::serve::{Lease, Link, ServeFault};
 
-/// Prints one; gives the exit code.
+/// Prints a link; returns the exit code.
 pub(super) fn link(site: &Site) -> Result<u8, Failure> {
     let none = || failed(ServeFault::NoServer { project: site.project.display().to_string() });
     let url = Lease::address(&site.folder).ok_or_else(none)?;
@@ -14,7 +15,7 @@ pub(super) fn link(site: &Site) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The whole link.
+/// Returns the complete link.
 pub(super) fn at(url: &str, code: &str) -> String {
     format!("{url}/enter?code={code}")
 }

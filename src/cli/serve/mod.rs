@@ -1,4 +1,4 @@
-//! `fledge serve`: the runner that stays, and the way in for a browser.
+//! `fledge serve`: the server of a project, and the link for a browser.
 
 mod choices;
 mod earlier;
@@ -21,8 +21,9 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Programs show the token (`Authorization: Bearer …`), which is made at the first start; a browser gets in by the link that is\n\
-    printed, once. SIGTERM lets what runs reach a safe point; a second signal ends at once.\n\n\
+    after_help = "Programs send the token (`Authorization: Bearer …`), which fledge creates at the first start. A \
+    browser signs in with the printed\n\
+    link, which works once. After SIGTERM, runs stop at a safe point; a second signal ends the server at once.\n\n\
     Examples:\n  fledge serve\n  fledge serve -C ~/project --listen 127.0.0.1:8080\n  fledge serve link"
 )]
 pub(super) struct ServeArguments {
@@ -30,33 +31,40 @@ pub(super) struct ServeArguments {
     verb: Option<ServeVerb>,
     #[command(flatten)]
     place: PlaceArguments,
-    /// Where to listen; port 0 is one that is free
+    /// Listen at ADDRESS; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777", value_parser = address)]
     listen: SocketAddr,
-    /// Take the token from this file, which agents must not see, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
+    /// Read the token from FILE instead of creating one
+    ///
+    /// FILE must be outside of the project, where agents cannot read it. FLEDGE_SERVE_TOKEN sets a
+    /// token too.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Another name that the server goes by, with a port where that differs: behind a proxy; again for several
+    /// Accept NAME as a name of the server, e.g. behind a proxy; repeatable
+    ///
+    /// Add the port if it differs.
     #[arg(long, value_name = "NAME[:PORT]")]
     host: Vec<String>,
-    /// Listen at an address that other machines reach, though there is no TLS
+    /// Allow an address that other machines can reach, without TLS
     #[arg(long)]
     allow_public: bool,
-    /// How long the head of a request may take, and then its body; a connection is idle no longer
+    /// Longest time for the head of a request, and again for its body
+    ///
+    /// Idle connections are closed after the same time.
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     request_timeout: Duration,
-    /// Runs at once
+    /// Run at most N tasks in parallel, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
     max_runs: usize,
-    /// How long what runs may take to come to a safe point when the server is to stop
+    /// Time for runs to reach a safe point when the server stops
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
-    /// Print no link: where others read what is printed
+    /// Print no link, e.g. if others can read the output
     #[arg(long)]
     no_link: bool,
 }
 
-// Verbs about a server that runs.
+// Verbs for a running server.
 #[derive(Debug, Subcommand)]
 enum ServeVerb {
     /// Print a link that lets a browser in, once
@@ -64,20 +72,20 @@ enum ServeVerb {
     Link(PlaceArguments),
 }
 
-// What is served.
+// The project to serve.
 #[derive(Debug, Args)]
 struct PlaceArguments {
     #[command(flatten)]
     project: ProjectArguments,
 }
 
-/// The folders of a project that is served.
+/// The folders of a served project.
 #[derive(Debug, Clone)]
 struct Site {
     state_dir: PathBuf,
     workspace: PathBuf,
     project: PathBuf,
-    /// That of the server among them.
+    /// The server's folder within the state folder of the project.
     folder: PathBuf,
 }
 
@@ -91,10 +99,10 @@ impl PlaceArguments {
     }
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When no server can be started, or none runs.
+/// When the server cannot start, or no server runs.
 pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
     match &arguments.verb {
         None => start::start(arguments, environment),
@@ -103,31 +111,31 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "it is no address with a port: write it like `127.0.0.1:7777` or `[::1]:7777`".to_owned())
+    text.parse().map_err(|_| "expected an address with a port, e.g. `127.0.0.1:7777` or `[::1]:7777`".to_owned())
 }
 
-/// The most runs at once.
+/// The largest value of `--max-runs`.
 const MOST_RUNS: usize = 1000;
 
 fn max_runs(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_RUNS).contains(number));
-    number.ok_or_else(|| format!("it is a whole number from 1 to {MOST_RUNS}"))
+    number.ok_or_else(|| format!("expected a whole number from 1 to {MOST_RUNS}"))
 }
 
 fn failed(fault: ServeFault) -> Failure {
     let hint = match &fault {
-        ServeFault::Held { .. } => "use that one, or end it: a project has one server at a time",
-        ServeFault::NoServer { .. } => "`fledge serve` starts one; -C names the project's folder",
-        ServeFault::InUse { .. } => "--listen names another address; with port 0 the system finds one that is free",
+        ServeFault::Held { .. } => "use that server, or stop it: a project has one server at a time",
+        ServeFault::NoServer { .. } => "start a server with `fledge serve`; -C names the project's folder",
+        ServeFault::InUse { .. } => "name another address with --listen; port 0 picks a free port",
         ServeFault::Public { .. } => {
-            "listen at 127.0.0.1, behind a proxy that has TLS; where the network is trusted, --allow-public does it all the same"
+            "listen at 127.0.0.1 behind a TLS proxy; in a trusted network, pass --allow-public"
         }
-        ServeFault::Unbound { .. } => "--listen names an address of this machine, and a port that you may use",
+        ServeFault::Unbound { .. } => "name an address of this machine and a permitted port with --listen",
         ServeFault::Token { .. } => {
-            "`openssl rand -hex 32` makes one; without --token-file and FLEDGE_SERVE_TOKEN fledge does"
+            "create one with `openssl rand -hex 32`, or omit --token-file and FLEDGE_SERVE_TOKEN"
         }
         ServeFault::File { .. } | ServeFault::Store(_) => {
-            "fledge keeps this in FLEDGE_STATE_DIR, else in ~/.local/state/fledge: it has to be writable"
+            "FLEDGE_STATE_DIR, by default ~/.local/state/fledge, must be writable"
         }
         ServeFault::NoChance => return Failure::own(fault),
     };

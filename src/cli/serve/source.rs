@@ -1,4 +1,5 @@
-//! What runs of a server are made of: a task's text becomes a task, and the configuration of the moment says with what it is done.
+//! The source of a server's runs. It makes tasks from requests, and settings from the current
+//! configuration.
 
 use super::super::batch::cores;
 use super::super::beside::{hooks, servers};
@@ -26,26 +27,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Connections that are kept though nobody uses them: each folder of tasks may have its own.
+/// The number of connections from which unused ones are dropped. Each folder of tasks may have its
+/// own.
 const KEPT: usize = 32;
-/// What a task is from that is no file.
+/// The source of a task that is not a file.
 const NO_FILE: &str = "-";
 
-/// Makes tasks of wishes, for one project.
+/// Makes tasks from requests, for one project.
 pub(super) struct Tasks {
     pub(super) state_dir: PathBuf,
     pub(super) workspace: PathBuf,
     pub(super) project: PathBuf,
     pub(super) environment: Environment,
-    /// Runs at once.
+    /// The most runs in parallel.
     pub(super) most: usize,
     pub(super) models: Connections,
 }
 
-/// Models that are connected, as the newest configuration has them.
+/// The connected models of the newest configuration.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Shared by all, so that limits hold over all runs.
+    /// Shared by all runs, so that rate limits hold for all of them together.
     pub(super) pacer: Pacer,
     now: Mutex<Connected>,
 }
@@ -102,7 +104,7 @@ impl Source for Tasks {
         if earlier.is_none() {
             let settings = self.settings(&set, Vec::new(), &Late::default());
             let wrong = |message: String| Unfit { message, flaws: Vec::new() };
-            let scratch = tempfile::tempdir().map_err(|error| wrong(format!("cannot make a folder: {error}")))?;
+            let scratch = tempfile::tempdir().map_err(|error| wrong(format!("cannot create a folder: {error}")))?;
             let committed = must_be_committed(&task, &settings, scratch.path());
             Handle::current().block_on(committed).map_err(|fault| wrong(fault.message))?;
         }
@@ -169,10 +171,10 @@ impl Source for Tasks {
 }
 
 impl Tasks {
-    /// Renews the keys of the models that are connected, where they are good for no longer than this.
+    /// Renews the keys of connected models that expire within `ahead`.
     ///
     /// # Errors
-    /// Which are not to be had, and why.
+    /// The keys that cannot be renewed, and why.
     pub(super) async fn renew_keys(&self, ahead: Duration) -> Result<(), String> {
         let now: Vec<Arc<Shared>> = {
             let now = self.models.now.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +191,8 @@ impl Tasks {
         config::load(&self.environment, &self.workspace).map_err(Failure::input)
     }
 
-    /// A file of the workspace, and nothing else: what leads out of it is refused.
+    /// Reads a file of the workspace; returns its text and its absolute path. Refuses a path that
+    /// leads out of the workspace.
     fn read(&self, path: &str) -> Result<(String, String), Unfit> {
         let wrong = |message: String| Unfit::of_field("path", message);
         let read = Jail::open(&self.workspace).and_then(|jail| {
@@ -203,7 +206,8 @@ impl Tasks {
         Ok((text, source.to_owned()))
     }
 
-    /// The settings of a run with these models; `keys` are secrets that come from elsewhere than the environment.
+    /// Returns the settings of a run with these models. `keys` holds secrets from outside the
+    /// environment.
     fn settings(&self, set: &config::Settings, models: Vec<Model>, keys: &Late) -> Settings {
         Settings {
             workspace: self.workspace.clone(),
@@ -233,7 +237,8 @@ impl Tasks {
         }
     }
 
-    /// Recorded answers are files of the project: a request must not have any other file read.
+    /// Checks that cassettes are files of the project. Otherwise a request could read any other
+    /// file.
     fn must_be_inside(&self, names: &[String], folder: &std::path::Path) -> Result<(), Unfit> {
         for path in names.iter().filter_map(|name| name.strip_prefix("cassette/")) {
             let leads_out = folder.join(path).canonicalize().is_ok_and(|real| !real.starts_with(&self.workspace));
@@ -244,9 +249,9 @@ impl Tasks {
         Ok(())
     }
 
-    /// Lanes that a request names have to be there.
+    /// Checks that the named lanes exist.
     fn must_have_lanes(&self, overrides: &Overrides, task: &Task) -> Result<(), Unfit> {
-        // Those of another commit are not known yet.
+        // The lanes of another commit are not known yet.
         let GateChoice::Lanes(named) = &task.gate else { return Ok(()) };
         if task.base.is_some() && overrides.lanes.is_empty() {
             return Ok(());
@@ -271,7 +276,7 @@ impl Tasks {
     ) -> Result<Task, Unfit> {
         let wrong = |message: &str| Unfit { message: message.to_owned(), flaws: Vec::new() };
         if text.len() > MAX_SOURCE {
-            return Err(wrong(&format!("the task has {} bytes, and {MAX_SOURCE} are allowed", text.len())));
+            return Err(wrong(&format!("the task is too long: {} bytes, at most {MAX_SOURCE}", text.len())));
         }
         let worktree = Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() };
         let defaults = set.defaults.clone().over(worktree);
@@ -284,28 +289,29 @@ impl Tasks {
                 hint: problem.hint,
             };
             let flaws = fault.problems.sorted().into_iter().map(flaw).collect();
-            Unfit { message: "the task cannot be run as it is written".into(), flaws }
+            Unfit { message: "the task has errors".into(), flaws }
         })?;
         if !task.needs.is_empty() {
             let needs = task.needs.join(", ");
             return Err(wrong(&format!(
-                "the task needs other tasks ({needs}): a server runs each by itself; submit them in order, or run them as a batch"
+                "the task needs other tasks ({needs}): a server runs each task alone; submit them in order, or run \
+                them as a batch"
             )));
         }
         if task.candidates.is_some() {
-            return Err(wrong("`candidates` race in a batch: `fledge run` does that; leave the key out here"));
+            return Err(wrong("`candidates` need a batch: use `fledge run`, or remove the key"));
         }
         task.contradiction().map_or(Ok(task), |why| Err(wrong(why)))
     }
 
-    /// The task without secrets: what is kept and shown of it is what the model is told.
+    /// Hides the secrets in a task. The stored and shown text is then the text that the model gets.
     fn veiled(&self, mut task: Task, set: &config::Settings) -> Task {
         let mask = secrets(&self.environment, set, &Late::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         task
     }
 
-    /// Where cassettes and schemas of a task are.
+    /// Returns the folder of a task's cassettes and schemas.
     fn folder(&self, source: &str) -> PathBuf {
         self.workspace.join(task_folder(source))
     }
@@ -316,7 +322,7 @@ impl Tasks {
 }
 
 impl Connections {
-    /// The models that are asked for, connected once for as long as the configuration stays.
+    /// Returns the requested models. They are connected once, until the configuration changes.
     fn shared(&self, asked: &Models<'_>, set: &config::Settings, env: &Environment) -> Result<Arc<Shared>, Failure> {
         let wanted = (asked.names.to_vec(), asked.tier, asked.folder.to_owned());
         {
@@ -328,7 +334,8 @@ impl Connections {
                 return Ok(Arc::clone(shared));
             }
         }
-        // A program may be asked for a key meanwhile: others need not wait for that.
+        // Connects without the lock, because a program may have to print a key, and other runs must
+        // not wait.
         let shared = Arc::new(Shared::connect(asked, set, env, &self.pacer)?);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.set == *set {

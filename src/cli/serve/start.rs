@@ -1,4 +1,4 @@
-//! Starts the server, and stops it when it is asked to.
+//! Start and stop of the server.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -19,7 +19,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Serves until a signal comes; gives the exit code.
+/// Serves until a signal arrives; returns the exit code.
 pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
     let site = arguments.place.site(environment)?;
     configured::settle(environment, &site.workspace);
@@ -87,7 +87,7 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     Ok(0)
 }
 
-/// Another server that is told of the runs of this one, where one is configured.
+/// Prepares the messages about runs to another server, if one is configured.
 fn told_server(site: &Site, environment: &Environment) -> Result<Option<Arc<Plan>>, Failure> {
     let set = config::load(environment, &site.workspace).map_err(Failure::input)?;
     let Some(sync) = set.sync else { return Ok(None) };
@@ -99,16 +99,17 @@ fn told_server(site: &Site, environment: &Environment) -> Result<Option<Arc<Plan
 fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> Result<Token, ServeFault> {
     const VARIABLE: &str = "FLEDGE_SERVE_TOKEN";
     match (&arguments.token_file, environment.get(VARIABLE)) {
-        // What an agent may read is no secret.
+        // A file that agents can read is not secret.
         (Some(file), _) if is_inside(file, &site.workspace) => {
-            let why = "it lies in the folder that is served, where agents read it".to_owned();
+            let why = "the file is in the served folder, where agents can read it".to_owned();
             Err(ServeFault::Token { place: format!("of {}", file.display()), why })
         }
         (Some(file), _) => {
             let token = Token::of_file(file)?;
-            // No refusal: where a token is mounted, as into a container, its mode is often not one's own to choose.
+            // Only a warning: the mode of a mounted file, as in a container, often cannot be
+            // changed.
             if let Some(mode) = open_mode(file) {
-                let says = format!("others may read the token in {} (mode {mode:03o}): chmod 600", file.display());
+                let says = format!("others can read the token in {} (mode {mode:03o}): run chmod 600", file.display());
                 paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&says))]);
             }
             Ok(token)
@@ -118,7 +119,7 @@ fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> 
     }
 }
 
-/// The mode of a file that more than its owner may read.
+/// Returns the mode of a file if others than its owner may read it.
 fn open_mode(file: &Path) -> Option<u32> {
     let mode = file.metadata().ok()?.permissions().mode() & 0o777;
     (mode & 0o044 != 0).then_some(mode)

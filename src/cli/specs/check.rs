@@ -1,4 +1,4 @@
-//! `fledge specs check`: what specs say and is not so, and what they lack, all at once.
+//! `fledge specs check`: reports all false statements and gaps of specs.
 
 use super::super::drawing;
 use super::super::failure::Failure;
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 where something is wrong.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"
+    after_help = "Exit code 1 if a spec is invalid.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"
 )]
 pub(in crate::cli) struct CheckArguments {
-    /// Take warnings for errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Checks the specs; gives the exit code: 1 when one is wrong.
+/// Checks the specs; returns the exit code, which is 1 if one is wrong.
 pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, Failure> {
     let mut check = Check::new(survey.specs.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     for path in survey.files() {
@@ -54,7 +54,7 @@ pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, F
             let text = survey.specs.iter().find(|(path, _)| *path == finding.file).map_or("", |(_, text)| text);
             drawing::say((tone, word), drawing::draw(&finding.file, &[finding.problem.clone().seen_in(text)]));
         }
-        let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
+        let (tone, word) = if is_right { (Tone::Good, "valid") } else { (Tone::Bad, "invalid") };
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let counts = [many(survey.specs.len(), "spec"), many(errors, "error"), many(warnings, "warning")];
         let [specs, errors, warnings] = &counts;

@@ -1,4 +1,4 @@
-//! `fledge specs`: what the project's modules promise, and whether that is so.
+//! `fledge specs`: the promises of the project's modules, and checks of them.
 
 mod check;
 mod survey;
@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use survey::Survey;
 
-/// The version of what is printed as JSON.
+/// The version of the JSON output.
 const SPEC_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Subcommand)]
@@ -24,14 +24,14 @@ pub(super) enum SpecsVerb {
     List(ListArguments),
     /// Show the spec of a module
     Show(ShowArguments),
-    /// Say everything that specs say and is not so, and what they lack
+    /// Check specs for errors and gaps
     Check(check::CheckArguments),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs list --json | jq '.specs[].module'")]
 pub(super) struct ListArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
@@ -39,17 +39,17 @@ pub(super) struct ListArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge specs show dates")]
 pub(super) struct ShowArguments {
-    /// The module
+    /// Name of the module
     module: String,
-    /// As JSON, to standard output, with the whole text
+    /// Print JSON to standard output, with the whole text
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// What cannot be read, and a module without a spec.
+/// When a file cannot be read, or a module has no spec.
 pub(super) fn run(verb: SpecsVerb, project: &ProjectArguments, environment: &Environment) -> Result<u8, Failure> {
     let root = project.root(environment)?;
     let survey = Survey::of(&root)?;
@@ -69,7 +69,7 @@ fn list(survey: &Survey, arguments: &ListArguments) -> Result<u8, Failure> {
         return Ok(code);
     }
     if survey.specs.is_empty() {
-        paint::line(&[(Tone::Plain, "no specs: there is nothing in specs/")]);
+        paint::line(&[(Tone::Plain, "no specs: the folder specs/ is empty")]);
     }
     for spec in &specs {
         let line = format!("{}  {}", spec.module, spec.purpose);
@@ -90,7 +90,7 @@ fn listed(spec: &Spec) -> Value {
     })
 }
 
-/// Prints the file as it is: one that is wrong can be looked at too, by the name of its folder.
+/// Prints the file unchanged. An invalid spec is found by the name of its folder.
 fn show(survey: &Survey, arguments: &ShowArguments) -> Result<u8, Failure> {
     let here = format!("specs/{0}/{0}.spec.md", arguments.module);
     let (path, text) = match survey.specs.iter().find(|(path, _)| *path == here) {
@@ -114,7 +114,7 @@ fn show(survey: &Survey, arguments: &ShowArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The specs that are right, and the exit code: what is wrong with others is said.
+/// Returns the valid specs and the exit code. Prints the faults of the others.
 fn read(survey: &Survey) -> (Vec<Spec>, u8) {
     let (mut specs, mut code) = (Vec::new(), 0);
     for (path, text) in &survey.specs {

@@ -1,5 +1,6 @@
-//! `fledge worktrees clean`: removes worktrees that hold nothing that is not committed, and says of the others why they stay. Work that is
-//! not committed goes only with the worktree of a run that is named for it, or after a person has agreed to a list.
+//! `fledge worktrees clean`: removes worktrees without uncommitted work, and explains why others
+//! stay. Uncommitted work is removed only if its run is named, or after a person has confirmed a
+//! list.
 
 use super::super::asking::confirm;
 use super::super::failure::Failure;
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How old a worktree is that nobody is about to use.
+/// The age after which no process is about to use a worktree.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Default, Args)]
@@ -26,38 +27,41 @@ const SETTLED: Duration = Duration::from_secs(60 * 60);
         fledge worktrees clean --discard 0198f2"
 )]
 pub(super) struct CleanArguments {
-    /// Only those that were made longer ago than this: 12h, 7d
+    /// Remove only worktrees created longer ago than DURATION, e.g. 12h or 7d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     older_than: Option<Duration>,
-    /// Remove the worktree of this run with all that is in it, and no other one's work; again for several
+    /// Remove the worktree of RUN with the work in it; repeatable
+    ///
+    /// The work in other worktrees stays.
     #[arg(long, value_name = "RUN")]
     discard: Vec<String>,
-    /// Also those of runs that ended without being verified, with the work in them; asks first
+    /// Also remove worktrees of runs that ended unverified, with the work in them; asks first
     #[arg(long)]
     failed: bool,
-    /// All but those of runs under way, with all that is in them; asks first
+    /// Remove all worktrees except those of runs under way, with the work in them; asks first
     #[arg(long)]
     all: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
-/// What became of one.
+/// The result for one worktree.
 enum Done {
-    /// It is gone, or would be; with whether its branch stays, where that is known.
+    /// Removed, or would be in a dry run. The value is true if its branch stays, where that is
+    /// known.
     Removed(Option<bool>),
     Stays(String),
     Failed(String),
 }
 
-/// Removes them; gives the exit code: 1 where one could not be removed.
+/// Removes worktrees; returns the exit code, which is 1 if a worktree could not be removed.
 pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8, Failure> {
     let trees = yard.trees().await?;
     let mut discarded = Vec::new();
@@ -71,7 +75,7 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
             let why = tree.state.keeps(&called).unwrap_or_default();
             tell(arguments, Tone::Warn, "! ", &format!("{called}  {why}"));
         }
-        let what = format!("{} would be removed with all that is in them", worktrees(swept.len()));
+        let what = format!("{} would be removed with all contents", worktrees(swept.len()));
         if !arguments.yes && !confirm(&what)? {
             return Ok(0);
         }
@@ -114,7 +118,7 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
     Ok(code)
 }
 
-/// The places of worktrees that hold something, and that `--failed` or `--all` removes.
+/// Returns the indices of worktrees with work that `--failed` or `--all` removes.
 fn swept(yard: &Yard, arguments: &CleanArguments, trees: &[Tree], named: &[usize]) -> Vec<usize> {
     let is_swept = |tree: &Tree| {
         let has_failed = tree.row.as_ref().is_some_and(
@@ -127,10 +131,11 @@ fn swept(yard: &Yard, arguments: &CleanArguments, trees: &[Tree], named: &[usize
     (0..trees.len()).filter(|at| !named.contains(at) && is_swept(&trees[*at])).collect()
 }
 
-/// The same for who stays and cleans again and again: those that are at least an hour old and hold nothing. Says how many went.
+/// Removes worktrees without work that are at least an hour old, for the server. Returns their
+/// number.
 ///
 /// # Errors
-/// When they cannot be looked at.
+/// When the worktrees cannot be read.
 pub(in crate::cli) async fn tidy(
     workspace: &Path,
     environment: &Environment,
@@ -165,19 +170,19 @@ async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool
     if let Some(why) = tree.state.keeps(&called).filter(|_| !discard || is_running) {
         return Done::Stays(why);
     }
-    let Some(record) = &tree.record else { return Done::Stays("nothing is written down of it".into()) };
+    let Some(record) = &tree.record else { return Done::Stays("no record of this worktree".into()) };
     if let Some(older) = arguments.older_than.filter(|older| yard.age(tree) < *older && !discard) {
-        return Done::Stays(format!("it was made less than {} ago", show_duration(older)));
+        return Done::Stays(format!("created less than {} ago", show_duration(older)));
     }
     if arguments.dry_run {
         return Done::Removed(None);
     }
-    // As long as this is held nobody takes the run up.
+    // While this hold exists, no process resumes the run.
     let _hold: Option<Hold> = match (&tree.row, &yard.store) {
         (Some(row), Some(store)) => match store.hold(&row.head.id) {
             Ok(hold) => Some(hold),
-            Err(StoreError::Held { holder, .. }) => return Done::Stays(format!("{holder} drives its run")),
-            Err(_) => None, // its folder is gone, and with it whoever could
+            Err(StoreError::Held { holder, .. }) => return Done::Stays(format!("its run is driven by {holder}")),
+            Err(_) => None, // its folder is gone, so no process can resume it
         },
         (Some(_) | None, _) => None,
     };
@@ -187,7 +192,7 @@ async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool
     }
 }
 
-/// The place of the worktree of a run, by the start of its id, by its run key, or by its name.
+/// Returns the index of the worktree of a run, by the start of its id, its run key, or its name.
 fn named(yard: &Yard, trees: &[Tree], name: &str) -> Result<usize, Failure> {
     let found = yard.store.as_ref().and_then(|store| store.find(name).ok());
     let is_meant = |tree: &Tree| {
@@ -195,7 +200,7 @@ fn named(yard: &Yard, trees: &[Tree], name: &str) -> Result<usize, Failure> {
         tree.name == name || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)
     };
     trees.iter().position(is_meant).ok_or_else(|| {
-        let error = anyhow!("--discard {name}: there is no worktree of such a run");
-        Failure::input(error).hint("`fledge worktrees list` shows those that there are")
+        let error = anyhow!("--discard {name}: no worktree of such a run exists");
+        Failure::input(error).hint("run `fledge worktrees list` to see them")
     })
 }

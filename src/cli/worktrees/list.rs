@@ -1,4 +1,4 @@
-//! `fledge worktrees list`.
+//! `fledge worktrees list`: the worktrees that runs left, for people and as JSON.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  fledge worktrees list\n  fledge worktrees list --json")]
 pub(super) struct ListArguments {
-    /// As JSON, to standard output
+    /// Print JSON to standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Lists them; gives the exit code.
+/// Lists the worktrees; returns the exit code.
 pub(super) async fn list(yard: &Yard, arguments: &ListArguments) -> Result<u8, Failure> {
     let trees = yard.trees().await?;
     if arguments.json {
@@ -37,7 +37,7 @@ pub(super) async fn list(yard: &Yard, arguments: &ListArguments) -> Result<u8, F
     Ok(0)
 }
 
-/// A worktree as data.
+/// Returns a worktree as JSON.
 fn data(yard: &Yard, tree: &Tree) -> Value {
     let record = tree.record.as_ref();
     json!({

@@ -1,4 +1,4 @@
-//! `fledge worktrees`: what runs have left of the worktrees that they had for themselves, for people and as data; and removes what is safe.
+//! `fledge worktrees`: lists the worktrees that runs left, and removes those that hold no work.
 
 mod clean;
 mod list;
@@ -21,13 +21,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// The version of what `--json` gives out.
+/// The version of the `--json` output.
 const WORKTREES_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
-#[command(after_help = "A run has one with `isolation: worktree` in its task, or --isolation worktree.\n\n\
+#[command(
+    after_help = "A run gets a worktree with `isolation: worktree` in its task or with --isolation worktree.\n\n\
     Examples:\n  fledge worktrees list\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  \
-    fledge worktrees clean --discard 0198f2")]
+    fledge worktrees clean --discard 0198f2"
+)]
 pub(super) struct WorktreesArguments {
     #[command(flatten)]
     project: ProjectArguments,
@@ -37,16 +39,16 @@ pub(super) struct WorktreesArguments {
 
 #[derive(Debug, Subcommand)]
 enum WorktreesVerb {
-    /// List the worktrees that are left, and what is in them
+    /// List remaining worktrees and the work in them
     List(list::ListArguments),
-    /// Remove those with nothing in them that is not committed
+    /// Remove worktrees without uncommitted work
     Clean(clean::CleanArguments),
 }
 
-/// Runs the verb; gives the exit code.
+/// Runs the verb; returns the exit code.
 ///
 /// # Errors
-/// When what is kept cannot be read.
+/// When the store or the worktrees cannot be read.
 pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> Result<u8, Failure> {
     heeding(async |stop| {
         let yard = Yard::of(&arguments.project.root(environment)?, environment, stop)?;
@@ -57,7 +59,7 @@ pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> R
     })
 }
 
-/// Where the worktrees of a project are.
+/// The worktrees of a project.
 #[derive(Debug)]
 struct Yard {
     all: PathBuf,
@@ -70,7 +72,7 @@ struct Yard {
     stop: CancellationToken,
 }
 
-/// A worktree that is left.
+/// A remaining worktree.
 #[derive(Debug)]
 struct Tree {
     name: String,
@@ -78,26 +80,26 @@ struct Tree {
     record: Option<Record>,
     row: Option<RunRow>,
     state: State,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of its creation, in milliseconds since 1970.
     since_ms: i64,
 }
 
-/// How it is with a worktree.
+/// The state of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// Its run is under way: who drives it.
+    /// Its run is under way. The value names the holder of the run.
     Running(String),
-    /// Its run can be gone on with.
+    /// Its run can be resumed.
     Interrupted,
-    /// It holds something that is nowhere else.
+    /// It holds work that is stored nowhere else.
     Kept(Work),
-    /// It holds nothing that is nowhere else.
+    /// It holds no work that is stored nowhere else.
     Clean,
-    /// The same, and nobody knows its run any more.
+    /// It holds no work, and its run is unknown.
     Orphaned,
-    /// It is not there; what git knows of it is.
+    /// Its folder is gone, but git still knows it.
     Gone,
-    /// What it is cannot be told.
+    /// Its state cannot be determined. The value is the reason.
     Unclear(String),
 }
 
@@ -114,11 +116,11 @@ impl State {
         }
     }
 
-    /// Why it stays where it is, a clause; `None` where it may be removed.
+    /// Returns the reason why it stays, as a clause. Returns `None` if it may be removed.
     fn keeps(&self, run: &str) -> Option<String> {
         match self {
-            Self::Running(holder) => Some(format!("run {run} is under way: {holder} drives it")),
-            Self::Interrupted => Some(format!("run {run} was interrupted: `fledge runs resume {run}` goes on with it")),
+            Self::Running(holder) => Some(format!("run {run} is in progress: driven by {holder}")),
+            Self::Interrupted => Some(format!("run {run} was interrupted: `fledge runs resume {run}` continues it")),
             Self::Kept(work) => work.keeps(),
             Self::Unclear(why) => Some(why.clone()),
             Self::Clean | Self::Orphaned | Self::Gone => None,
@@ -131,20 +133,20 @@ impl Yard {
         let state = environment.state_dir().map_err(Failure::input)?;
         let project = project_of(&state, folder);
         let store = Store::existing(&state, &project).map_err(Failure::own)?;
-        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder").map_err(Failure::own)?;
         let env = environment.hand_env().into_iter().collect();
         let now_ms = jiff::Timestamp::now().as_millisecond();
         Ok(Self { all: worktrees(&state, &project), project, store, env, scratch, now_ms, stop })
     }
 
-    /// All of them, by their names.
+    /// Returns all worktrees, sorted by name.
     async fn trees(&self) -> Result<Vec<Tree>, Failure> {
         let mut trees = Vec::new();
         for listed in worktree::all(&self.all, &self.stop).map_err(Failure::own)? {
             let since_ms = listed.since.map_or(self.now_ms, in_ms);
             let (record, unclear) = match listed.record {
                 Ok(Some(record)) => (Some(record), String::new()),
-                Ok(None) => (None, "nothing is written down of it: look into it, and remove it yourself".into()),
+                Ok(None) => (None, "no record of this worktree: check its contents and remove it yourself".into()),
                 Err(fault) => (None, fault.to_string()),
             };
             let row = record.as_ref().map(|record| self.row(&record.run)).transpose()?.flatten();
@@ -177,12 +179,12 @@ impl Yard {
         })
     }
 
-    /// The age of a worktree.
+    /// Returns the age of a worktree.
     fn age(&self, tree: &Tree) -> Duration {
         Duration::from_millis(u64::try_from(self.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0))
     }
 
-    /// The row of a run; `None` where it was removed.
+    /// Returns the row of a run. Returns `None` if the run was removed.
     fn row(&self, run: &RunId) -> Result<Option<RunRow>, Failure> {
         match self.store.as_ref().map(|store| store.run(run)) {
             None | Some(Err(StoreError::Unknown { .. })) => Ok(None),
@@ -192,7 +194,7 @@ impl Yard {
 }
 
 impl Tree {
-    /// The start of its run's id, or its name.
+    /// Returns the start of its run's id, or else its name.
     fn called(&self, store: Option<&Store>) -> String {
         let short = |record: &Record| store.and_then(|store| store.short(&record.run).ok());
         self.record.as_ref().and_then(short).unwrap_or_else(|| self.name.clone())
@@ -204,12 +206,12 @@ fn in_ms(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What could not be done, for people.
+/// Formats an error for people.
 fn told(fault: &WorktreeFault) -> String {
     format!("{:#}", anyhow::anyhow!("{fault}"))
 }
 
-/// How many worktrees of a project are left by runs that are not under way, without a look into them.
+/// Counts the worktrees of a project without a run under way. Does not read their contents.
 pub(super) fn left_over(state_dir: &Path, workspace: &Path) -> usize {
     let project = project_of(state_dir, workspace);
     let store = Store::existing(state_dir, &project).ok().flatten();

@@ -1,5 +1,7 @@
-//! Whether the patterns of a task for its tools fit any. One that fits none is refused, since somebody relies on it in vain; one for tools
-//! that may come is told.
+//! Checks of a task's patterns for tools.
+//!
+//! fledge refuses a pattern that fits no tool, because the task relies on it in vain. A pattern for
+//! tools that may come later gets a note.
 
 use super::{PlanFault, patterns};
 use crate::mcp::Server;
@@ -7,15 +9,17 @@ use crate::run::Plan;
 use crate::task::{Fit, Task, check_ask, check_tool, fit, reaches};
 use crate::yaml::meant;
 
-/// The patterns over names of tools, each with the key that it stands under.
+/// Returns all patterns for names of tools, each with its key in the task.
 fn all(task: &Task) -> impl Iterator<Item = (&'static str, &String)> {
     let asked = task.approve.iter().filter(|ask| !ask.contains(':')).map(|ask| ("approve.ask", ask));
     let allowed = task.tools.allow.iter().map(|allow| ("tools.allow", allow));
     allowed.chain(task.tools.deny.iter().map(|deny| ("tools.deny", deny))).chain(asked)
 }
 
+/// Checks that every pattern fits a tool or a configured server.
+///
 /// # Errors
-/// When a pattern fits nothing that this project has, its configured servers included.
+/// [`PlanFault`] if a pattern fits no tool of this project and no configured server.
 pub(in crate::driver) fn must_fit(task: &Task, servers: &[Server]) -> Result<(), PlanFault> {
     let wrong = |key: &str, pattern: &str, (why, hint): (String, String)| {
         PlanFault::bad(format!("{}: `{pattern}` in `{key}`: {why} ({hint})", task.source))
@@ -33,38 +37,39 @@ pub(in crate::driver) fn must_fit(task: &Task, servers: &[Server]) -> Result<(),
             return Err(wrong(
                 key,
                 pattern,
-                ("it fits no tool, and those of no MCP server that is configured".into(), near),
+                ("it matches no tool and no configured MCP server".into(), near),
             ));
         }
     }
     Ok(())
 }
 
-/// The server whose name is most like the one in a pattern such as `mcp-docs-*`.
+/// Suggests the server with the name closest to the one in a pattern such as `mcp-docs-*`.
 fn nearest_server(pattern: &str, servers: &[Server]) -> Option<String> {
     let prefixes: Vec<String> = servers.iter().map(Server::prefix).collect();
     let named = pattern.trim_start_matches("mcp-").split(['-', '*']).next()?;
     meant(&format!("mcp-{named}-"), prefixes.iter().map(String::as_str))
 }
 
-/// Tells of patterns that hold for nothing now: the tools of servers are known, and `plan` has the rules of all.
+/// Adds a note for each pattern that fits no tool now. `plan` must have the rules of all tools,
+/// those of servers included.
 ///
 /// # Errors
-/// When a pattern is none.
+/// [`PlanFault`] if a pattern is not a glob.
 pub(in crate::driver) fn note_strays(task: &Task, servers: &[Server], plan: &mut Plan) -> Result<(), PlanFault> {
     for (key, pattern) in all(task) {
         let globs = patterns(std::slice::from_ref(pattern))?;
         let is_there = |prefix: &String| plan.rules.iter().any(|rule| rule.name.starts_with(prefix.as_str()));
         let mut reached = servers.iter().map(Server::prefix).filter(|prefix| reaches(pattern, prefix));
         let note = match fit(pattern) {
-            Fit::Later => Some("fits only tools that there are not yet"),
+            Fit::Later => Some("matches only tools that do not exist yet"),
             Fit::Server if plan.rules.iter().any(|rule| globs.is_match(&rule.name)) => None,
             Fit::Server if reached.any(|prefix| is_there(&prefix)) => {
-                Some("fits no tool that the MCP servers have now")
+                Some("matches no tool that the MCP servers have now")
             }
             Fit::Tool | Fit::Server | Fit::Nothing => None,
         };
-        plan.notes.extend(note.map(|note| format!("`{pattern}` in `{key}` {note}: it holds for nothing")));
+        plan.notes.extend(note.map(|note| format!("`{pattern}` in `{key}` {note}: it has no effect")));
     }
     Ok(())
 }
@@ -101,13 +106,13 @@ mod tests {
         let known = "did you mean `shell-exec`?";
         assert_eq!(
             refused(&denies("shell-exce"), &[]),
-            format!("-: `shell-exce` in `tools.deny`: it fits no tool ({known})")
+            format!("-: `shell-exce` in `tools.deny`: matches no tool ({known})")
         );
         let wrong = refused(&asks("mcp-dosc-find"), &servers);
-        assert!(wrong.ends_with("that is configured (did you mean `mcp-docs-`?)"), "{wrong}");
+        assert!(wrong.ends_with("no configured MCP server (did you mean `mcp-docs-`?)"), "{wrong}");
         let wrong = refused(&asks("*-push"), &[]);
         assert!(wrong.ends_with("(no MCP server is configured)"), "{wrong}");
         assert!(refused(&asks("git push*"), &servers).contains("for commands write `shell-exec:git push*`"));
-        assert!(refused(&asks("shell-exec: "), &servers).contains("it names no command"));
+        assert!(refused(&asks("shell-exec: "), &servers).contains("names no command"));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a base cannot be judged.
+//! Errors of judging a base.
 
 use crate::gate::clean::RoomFault;
 use crate::gate::planted::CanaryFault;
@@ -6,11 +6,11 @@ use crate::store::StoreError;
 use std::io;
 use std::path::PathBuf;
 
-/// The base cannot be judged. A base whose checks fail is no fault.
+/// An error of judging the base. Failing checks of the base are not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseFault {
-    /// There is no room for it.
-    #[error("on the base, before any change")]
+    /// No room can be made.
+    #[error("cannot judge the base before any change")]
     Room(#[from] RoomFault),
     /// A setup failed.
     #[error("the setup of lane `{lane}` failed: step `{step}`: {why}")]
@@ -32,12 +32,13 @@ pub enum BaseFault {
         /// Its program does not exist or cannot be started.
         is_missing: bool,
     },
-    /// A step fails for what is missing around it, so no work could ever pass.
-    #[error("the checks cannot pass here, whatever the work is: {0}")]
+    /// A step fails because of something missing around it, so no work could pass.
+    #[error("the checks cannot pass here, regardless of the work: {0}")]
     Unable(String),
-    /// A step fails without files that git ignores, and passes with them. Work may pass without.
+    /// A step fails without files that git ignores, and passes with them. Work may pass without
+    /// them.
     #[error(
-        "step `{step}` of lane `{lane}` fails before any change, because its room lacks what git ignores ({files}), and passes with that: write `include_ignored: [{files}]` into the lane, or `expect: failing` into the task, if the step is to pass without"
+        "step `{step}` of lane `{lane}` fails before any change because its room lacks files that git ignores ({files}), and passes with them: add `include_ignored: [{files}]` to the lane, or `expect: failing` to the task if the step must pass without them"
     )]
     Lacked {
         /// The lane.
@@ -47,53 +48,54 @@ pub enum BaseFault {
         /// The paths of the files.
         files: String,
     },
-    /// A lane that runs in the workspace would judge the agent's work in place of the base.
-    #[error("cannot judge the base: a lane runs in the workspace itself, and the agent has changed that")]
+    /// A lane that runs in the workspace would judge the agent's work instead of the base.
+    #[error("cannot judge the base: a lane runs in the workspace itself, which the agent has changed")]
     TooLate,
-    /// A step could not run, so the gate never could.
+    /// A step could not run, so the gate never can.
     #[error("the gate cannot run on the base: {0}")]
     CannotRun(String),
-    /// No step of a lane ran. One may for the work, where steps have conditions.
+    /// No step of a lane ran. Where steps have conditions, one may run for the work.
     #[error("the gate cannot judge the base: {0}")]
     NothingRan(String),
     /// The result cannot be stored.
-    #[error("cannot keep what the gate said of the base")]
+    #[error("cannot store the gate's result for the base")]
     Keep(#[from] StoreError),
     /// A cache cannot be stored.
-    #[error("cannot keep the cache `{}`", path.display())]
+    #[error("cannot store the cache `{}`", path.display())]
     Cache {
         /// The folder of the cache.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// A planted failure cannot be looked for.
+    /// The search for a planted failure failed.
     #[error(transparent)]
     Canary(#[from] CanaryFault),
-    /// A planted failure is not seen on the base, so it would never be.
+    /// A lane does not see a planted failure on the base, so it never would.
     #[error(
-        "lane `{0}` does not see a failing test that is planted on the base: its `canary` plants a test of a kind that the lane does not run; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
+        "lane `{0}` does not report a failing test that fledge planted on the base: its `canary` plants a kind of test that the lane does not run; plant your own test where the lane looks, `canary: {{ file: …, text: … }}`, or add a step that runs such tests"
     )]
     Unseen(String),
-    /// It writes what no step may write, so it never would pass.
+    /// A lane writes a path that no step may write, so it would never pass.
     #[error(
-        "lane `{lane}` writes `{path}` on the base, which is protected ({rule}): let git ignore it, name its folder in `cache`, or open it with `allow_edit`"
+        "lane `{lane}` writes the protected path `{path}` on the base ({rule}): let git ignore the path, name its folder in `cache`, or open it with `allow_edit`"
     )]
     Writes {
         /// The lane.
         lane: String,
-        /// The first such path.
+        /// The first of these paths.
         path: String,
-        /// The rule that protects it, and when the change was seen.
+        /// The rule that protects the path, and the step after which the change was seen.
         rule: String,
     },
-    /// Somebody asked for a stop.
+    /// The run was stopped.
     #[error("stopped before the gate was done")]
     Stopped,
 }
 
 impl BaseFault {
-    /// Returns whether no work could pass the checks, or none that is wanted.
+    /// Returns whether this error ends the run, because no work, or no wanted work, could pass the
+    /// checks.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Setup { .. }

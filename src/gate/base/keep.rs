@@ -1,6 +1,9 @@
-//! What the gate said of a base, in a folder of its own among what is kept of the project: by the tree, the lanes, the ignored files that
-//! these bring, the wall, and the folders in which programs are found. Other tools in the same folders are not seen: what is kept is evidence and caches, and who
-//! asks what holds today (`fledge fix`, `expect:`) has the lanes run.
+//! Storage for the result of a base, in one folder per base among the kept data of the project.
+//!
+//! The key of the folder contains the base tree, the lanes, the ignored files that lanes include,
+//! the sandbox and the variables of steps. Other tools in the search path are not part of the key.
+//! That is enough for evidence and caches. Commands that ask for the current state (`fledge fix`,
+//! `expect:`) run the lanes again.
 
 use super::{Base, BaseFault, Caches, VERSION, failing};
 use crate::fail_point::reach;
@@ -17,12 +20,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Bases in a row that begin with the build output of an earlier one. The next begins with none: cargo never removes what nothing uses any more.
+/// The most bases in a row that start with the build output of an earlier one. The next base starts
+/// with none, because cargo never removes unused output.
 const GENERATIONS: u32 = 16;
-/// The pause between two looks at a lock.
+/// The pause between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What is kept of what the gate said of this base, if it was asked before.
+/// Returns the kept result of this base, if there is one, and marks it as used.
 pub(in crate::gate) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
     let folder = folder_of(gate, site);
     let base = known(&folder)?;
@@ -30,11 +34,11 @@ pub(in crate::gate) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
     Some(base)
 }
 
-/// Keeps what the lanes said of the base where they were asked as they are of an agent's work. Nothing of that is in caches, and nothing is
-/// known of planted failures.
+/// Keeps the result of a base whose lanes ran as they run on an agent's work. It has no caches, and
+/// no planted failures were tried.
 ///
 /// # Errors
-/// [`BaseFault`] when it cannot be kept.
+/// [`BaseFault`] when the result cannot be kept.
 pub(in crate::gate) fn remember(
     gate: &Gate,
     site: &Site,
@@ -60,7 +64,8 @@ pub(in crate::gate) fn remember(
     keep(base, gate, site)
 }
 
-/// Waits until no other run judges this base: runs of a batch that start together judge the base once.
+/// Locks this base, so that runs of a batch that start together judge it once. Waits while another
+/// run has the lock.
 pub(super) async fn lock(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<fs::File, BaseFault> {
     let folder = folder_of(gate, site);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -81,7 +86,7 @@ pub(super) async fn lock(gate: &Gate, site: &Site, stop: &CancellationToken) -> 
     }
 }
 
-/// An empty folder in which a base is made.
+/// Makes an empty folder in which a base is prepared.
 pub(super) fn making(site: &Site) -> Result<PathBuf, BaseFault> {
     let of_run = store::sha256(site.rooms.as_os_str().as_encoded_bytes());
     let making = site.project.join("bases").join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()));
@@ -89,14 +94,15 @@ pub(super) fn making(site: &Site) -> Result<PathBuf, BaseFault> {
     Ok(making)
 }
 
-/// Brings a base from where it was made to where it is looked for.
+/// Moves a base from the folder in which it was prepared to its final folder.
 pub(super) fn keep(base: Base, gate: &Gate, site: &Site) -> Result<Base, BaseFault> {
     let (making, folder) = (base.folder.clone(), folder_of(gate, site));
     let text = serde_json::to_vec(&base).unwrap_or_default();
     let io = |source| BaseFault::Cache { path: making.clone(), source };
     store::make_private(&making)?;
     reach("base", "begun").map_err(io)?;
-    // A crash of the machine may leave less of it than is written here: then it is not known, and made again.
+    // A crash of the machine may leave an incomplete base. `known` then rejects it, and it is made
+    // again.
     fs::write(making.join(USED), []).and_then(|()| fs::write(making.join("base.json"), &text)).map_err(io)?;
     if known(&folder).is_none() {
         clear(&folder).map_err(io)?;
@@ -112,7 +118,8 @@ pub(super) fn keep(base: Base, gate: &Gate, site: &Site) -> Result<Base, BaseFau
     Ok(Base { folder, ..base })
 }
 
-/// What bases have in common whose build output is made by the same lanes with the same programs at the same place.
+/// Returns the key that bases share if the same lanes made their build output, with the same
+/// programs and at the same path.
 pub(super) fn line(gate: &Gate, site: &Site) -> String {
     let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
@@ -122,14 +129,14 @@ pub(super) fn line(gate: &Gate, site: &Site) -> String {
     store::sha256(format!("{VERSION} {} {held_out} {wall} {path:?} {at:?}", gate.digest).as_bytes())
 }
 
-/// Where it is kept.
+/// Returns the final folder of this base.
 fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
     let (line, installed) = (line(gate, site), &gate.installed.digest);
     let key = format!("{line} {} {installed}{} {}", gate.base(), ignored(gate, site), variables(site));
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
-/// The newest base of this line whose build output a new one may begin with.
+/// Returns the newest base with this key, if a new base may start with its build output.
 pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
     let entries = fs::read_dir(site.project.join("bases")).into_iter().flatten().flatten().map(|entry| entry.path());
     let used = |path: &PathBuf| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
@@ -139,14 +146,16 @@ pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
     Some(base).filter(|base| base.generation < GENERATIONS)
 }
 
-/// The variables that steps have, by which checks may pass or fail; but for those that differ from shell to shell.
+/// Returns a digest of the variables of steps, because checks may depend on them. Leaves out
+/// variables that differ from shell to shell.
 fn variables(site: &Site) -> String {
     let vary = ["_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "INVOCATION_ID", "JOURNAL_STREAM"];
     let own: BTreeSet<&(String, String)> = site.env.iter().filter(|(name, _)| !vary.contains(&name.as_str())).collect();
     store::sha256(format!("{own:?}").as_bytes())
 }
 
-/// The ignored files that lanes bring, by their contents: they are in no tree. Nothing, where there are none.
+/// Returns the ignored files that lanes include, each with a digest of its content, because no tree
+/// has them. The text is empty where there are none.
 fn ignored(gate: &Gate, site: &Site) -> String {
     let lanes = gate.lanes.iter().chain(&gate.held_out);
     let paths: BTreeSet<&String> = lanes.flat_map(|lane| &lane.include_ignored).chain(&gate.installed.files).collect();

@@ -1,4 +1,5 @@
-//! Ignored files that a step of the base fails without: it names them, and passes in a room that has them.
+//! Ignored files without which a step of the base fails. The step names them and passes in a room
+//! that has them.
 
 use super::{Base, BaseFault};
 use crate::gate::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
-/// How often a lane is tried with more files.
+/// The most tries of a lane, each with more files.
 const MOST_TRIES: usize = 3;
 
 /// A step, and the ignored files that its room lacked.
@@ -29,7 +30,7 @@ pub(in crate::gate) struct Lacked {
 }
 
 impl Lacked {
-    /// The reason to end a run, where the files are still there.
+    /// Returns the error that ends a run, if the files still exist.
     pub(in crate::gate) fn fault(&self, site: &Site) -> Option<BaseFault> {
         let files = self.files.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let are_there = self.files.iter().all(|path| site.origin.join(path).is_file());
@@ -37,11 +38,11 @@ impl Lacked {
     }
 }
 
-/// Looks for a step that failed on the base and passes with ignored files that it names. Tries that in a room of its own: a line that
-/// says that a file is absent may be no more than a remark.
+/// Finds a step that failed on the base and passes with ignored files that it names. Proves that in
+/// a separate room, because a line about an absent file may be a mere remark.
 ///
 /// # Errors
-/// [`BaseFault`] where there is no room.
+/// [`BaseFault`] where no room can be made.
 pub(super) async fn look(
     gate: &Gate,
     site: &Site,
@@ -62,7 +63,8 @@ pub(super) async fn look(
     Ok(None)
 }
 
-/// Returns whether an ignored path is a file that nobody has changed since then. An agent is at work in the workspace meanwhile.
+/// Returns whether an ignored path is a file that has not changed since `since`. An agent works in
+/// the workspace meanwhile.
 fn is_file_from_before(root: &Path, path: &str, since: SystemTime) -> bool {
     let is_older = |meta: fs::Metadata| {
         let changed = Duration::new(meta.ctime().try_into().unwrap_or(0), meta.ctime_nsec().try_into().unwrap_or(0));
@@ -81,7 +83,8 @@ struct Trial<'t> {
 }
 
 impl Trial<'_> {
-    /// Runs the lane with the files that its failed steps name, as long as these are more.
+    /// Runs the lane with the ignored files that its failed steps name. Repeats that while failed
+    /// steps name further files.
     async fn run(&self, mut steps: Vec<StepReport>) -> Result<Option<Lacked>, BaseFault> {
         let mut lane = self.lane.clone();
         let mut named: Vec<(String, BTreeSet<String>)> = Vec::new();
@@ -114,7 +117,8 @@ impl Trial<'_> {
         Ok(None)
     }
 
-    /// Runs the lane in a room with the ignored files that it includes. They may hold secrets: neither they nor what is printed is kept.
+    /// Runs the lane in a room with the ignored files that it includes. The files may contain
+    /// secrets, so neither they nor the logs are kept.
     async fn once(&self, lane: &Lane) -> Result<Vec<StepReport>, BaseFault> {
         let Self { gate, site, base, stop, .. } = *self;
         let brought: Vec<&String> =
@@ -143,7 +147,8 @@ impl Trial<'_> {
     }
 }
 
-/// Those of the files that what the step printed names, too: its command may name what it writes. One that printed nothing says nothing.
+/// Returns those of the files that the step's output names too, because the command may name files
+/// that it writes. Returns all of them if the step printed nothing.
 fn missed(step: &StepReport, files: Vec<String>) -> Vec<String> {
     let is_silent = step.excerpt.trim().is_empty();
     files.into_iter().filter(|path| is_silent || step.excerpt.contains(name_of(path))).collect()

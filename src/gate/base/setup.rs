@@ -7,7 +7,7 @@ use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::verdict::StepProgress;
 use tokio_util::sync::CancellationToken;
 
-/// Has what makes a room ready run there, with network.
+/// Runs the setup of a lane in its room, with network access.
 pub(in crate::gate) async fn set_up(
     lane: &Lane,
     site: &Site,

@@ -1,6 +1,6 @@
-//! Canaries: failing tests that are planted in a second room. A lane that does not fail for them
-//! cannot see failures there, so its pass proves nothing: the work has silenced the tests. Pure:
-//! decides what is planted where; another module runs it.
+//! Canaries: failing tests that fledge plants in an extra room to check a lane. If the lane does
+//! not fail for them, it cannot see failures there and its pass proves nothing: the work has
+//! silenced the tests. Pure: this module decides what to plant where, and another module runs it.
 
 mod places;
 mod sight;
@@ -14,27 +14,27 @@ use crate::verdict::StepStatus;
 use std::collections::BTreeMap;
 use texts::{Draft, Plain, filled};
 
-/// Stands in a file of the project's own for the word that its failure must name.
+/// The placeholder in a project's own canary file for the word that its failure must print.
 const MARK: &str = "{mark}";
 
-/// A failing test.
+/// A planted failing test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plant {
-    /// What it is made like, which is the same in each room: a file of the base and a form.
+    /// Identifies the test in every room: the imitated file of the base, the group's label and the
+    /// form of assertion.
     pub(super) key: String,
-    /// What it has in common with tests that run if it does.
+    /// Identifies the tests that a runner runs together with this one.
     pub(super) group: String,
-    /// The test's name; empty where it has none. A runner may also print the names of tests that
-    /// pass.
+    /// The test's name; empty if it has none. A runner may also print the names of passing tests.
     name: String,
-    /// A word that its failure prints; empty: any failure will do.
+    /// A word that the failure prints. If it is empty, any failure counts.
     pub(super) mark: String,
-    /// The step that must fail; any of them where absent.
+    /// The step that must fail; `None` accepts any step.
     step: Option<String>,
     text: String,
 }
 
-/// A file with planted tests, which is new or one of the base with more tests.
+/// A file with planted tests: a new file, or an existing one with tests added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bed {
     pub(super) path: String,
@@ -43,7 +43,7 @@ pub(super) struct Bed {
     tail: String,
 }
 
-/// Planted tests with the text around them, such as that of a class.
+/// A group of planted tests with the text around it, such as a class declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     open: String,
@@ -52,12 +52,13 @@ struct Part {
 }
 
 impl Bed {
-    /// Its planted tests.
+    /// Returns the planted tests of the file.
     pub(super) fn plants(&self) -> impl Iterator<Item = &Plant> {
         self.parts.iter().flat_map(|part| &part.plants)
     }
 
-    /// Returns the file's content with some of its tests; `None` where it has none of them.
+    /// Returns the file's content with the tests that `is_planted` selects; `None` if it selects
+    /// none.
     pub(super) fn text(&self, is_planted: impl Fn(&Plant) -> bool) -> Option<String> {
         let (mut text, mut is_one) = (self.head.trim_end().to_owned(), false);
         for part in &self.parts {
@@ -73,7 +74,9 @@ impl Bed {
         is_one.then(|| format!("{text}{gap}{}", self.tail))
     }
 
-    /// `joined` is how the language joins the two halves of a mark. `is_plain`: a file that has its plain text.
+    /// Fills the placeholders of a draft with words from `word`. `joined` is the expression that
+    /// joins the two halves of a mark in the language. If `is_plain`, the draft's plain text
+    /// replaces its head and tests; the result is `None` if it has no plain text.
     fn of(draft: &Draft, joined: &str, is_plain: bool, word: &mut impl FnMut() -> String) -> Option<Self> {
         let file = word();
         let Draft { like, path, tail, plain, .. } = draft;
@@ -82,7 +85,8 @@ impl Bed {
             _ if is_plain => return None,
             _ => (draft.head.clone(), draft.groups.clone()),
         };
-        // Runners that run files alone name the file. Only of one that needs nothing a failure is the test's.
+        // Some runners name only the failed file. The file name proves a failure of the test only
+        // if the file has no head and no other test.
         let is_alone = !is_plain && head.is_empty() && groups.iter().map(|group| group.tests.len()).sum::<usize>() == 1;
         let mut parts = Vec::new();
         for texts::Group { label, open, close, tests } in groups {
@@ -102,18 +106,20 @@ impl Bed {
     }
 }
 
-/// Failing tests that fledge plants for a canary, in levels: the first needs most of the project, and each
-/// further one is for a lane that goes red for something else and sees nothing of the level before. None is
-/// empty.
+/// The failing tests of a canary, in levels. The first level needs most of the project. If a lane
+/// fails for another reason and sees no test of a level, fledge plants the next one. Levels are
+/// never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Planted {
-    /// Files with tests like those of the base come first. The last level has failing tests that need nothing of
-    /// the project: what the others have from its files may not be there twice, or may not be there unused.
+    /// The first level holds tests that imitate those of the base. The last level holds failing
+    /// tests that need nothing of the project. The other levels copy text from project files, and a
+    /// project may reject duplicate or unused text.
     pub(super) levels: Vec<Vec<Bed>>,
 }
 
 impl Planted {
-    /// `within` are tests in files of the base; `drafts` have tests in files of their own, too.
+    /// Builds the levels. `within` holds tests inside existing files; `drafts` also holds tests in
+    /// new files.
     fn of(within: &[Draft], drafts: &[Draft], canary: &Canary, mut word: impl FnMut() -> String) -> Self {
         let joined = joined(canary);
         let mut of = |drafts: &[Draft], is_plain| -> Vec<Bed> {
@@ -134,8 +140,8 @@ impl Planted {
     }
 }
 
-/// Returns the form in which a test's source holds its mark: in two halves, so that only the running test prints it whole.
-/// Linters and formatters print lines of sources.
+/// Returns the expression that joins a mark from two halves in a test's source. Linters and
+/// formatters print source lines, so the source must not contain the whole mark.
 fn joined(canary: &Canary) -> &'static str {
     match canary {
         Canary::Pytest | Canary::GoTest => r#""{half}" + "{rest}""#,
@@ -147,12 +153,13 @@ fn joined(canary: &Canary) -> &'static str {
     }
 }
 
-/// Returns what is planted for a canary in these places. `word` invents words of small letters that
-/// no code can know before; `texts` are those of the files that the places name, and a place without
-/// one of its files is none; `has` tells whether the work has a file.
+/// Builds the tests to plant for a canary in `places`. `word` returns random lower-case words that
+/// code cannot know in advance. `texts` holds the files that `places` names, by path. A folder is
+/// skipped if it names files and `texts` has none of them. `has` returns whether the work has a
+/// file.
 ///
 /// # Errors
-/// The reason, where the base has no place for the canary.
+/// The reason, if the base has no place for the canary.
 pub(super) fn plant(
     canary: &Canary,
     places: &Places,
@@ -201,15 +208,15 @@ pub(super) fn plant(
     drafts.extend(places.units.iter().filter_map(|unit| texts::unit(unit, texts.get(unit)?)));
     let lacks = match canary {
         _ if !drafts.is_empty() => return Ok(Planted::of(&within, &drafts, canary, word)),
-        Canary::CargoTest => "a Cargo.toml of a package",
+        Canary::CargoTest => "a Cargo.toml with a package",
         Canary::GoTest => "a Go file",
-        Canary::Junit => "a test class of JUnit or TestNG",
-        _ => "a file of tests for GoogleTest, Catch2 or doctest",
+        Canary::Junit => "a JUnit or TestNG test class",
+        _ => "a test file for GoogleTest, Catch2 or doctest",
     };
     Err(format!("the base does not have {lacks}"))
 }
 
-/// The file of a canary that the project has of its own.
+/// Builds the canary file that a project provides itself.
 fn own_bed(file: &str, text: &str, run: Option<&String>, mark: String) -> Bed {
     let planted = text.replace(MARK, &mark);
     let mark = if text.contains(MARK) { mark } else { String::new() };
@@ -219,19 +226,19 @@ fn own_bed(file: &str, text: &str, run: Option<&String>, mark: String) -> Bed {
     Bed { path: file.into(), head: String::new(), parts: vec![part], tail: String::new() }
 }
 
-/// Whether the output of a lane tells a planted failure from others.
+/// Returns whether a lane's output can distinguish a planted failure from other failures.
 pub(super) fn has_name(canary: &Canary) -> bool {
     !matches!(canary, Canary::File { text, .. } if !text.contains(MARK))
 }
 
-/// Returns whether a step has seen what was planted. `names_it` tells whether the step's output
-/// shows that this test failed; it is called for failed steps alone.
+/// Returns whether a step has seen a planted failure. `names_it` returns whether the step's output
+/// shows that this test failed; it is called only for failed steps.
 pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, names_it: impl FnOnce() -> bool) -> bool {
     let is_asked = plant.step.as_deref().is_none_or(|asked| asked == step);
     is_asked && matches!(status, StepStatus::Failed | StepStatus::TimedOut) && (plant.mark.is_empty() || names_it())
 }
 
-/// Returns whether a line of output says that this test failed. Some runners print the names of
+/// Returns whether a line of output reports this test as failed. Some runners print the names of
 /// failed tests without their messages.
 pub(super) fn says_failed(line: &str, plant: &Plant) -> bool {
     const SIGNS: [&str; 8] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->", " panicked at "];
@@ -241,8 +248,8 @@ pub(super) fn says_failed(line: &str, plant: &Plant) -> bool {
     names_it && SIGNS.iter().any(|sign| line.contains(sign))
 }
 
-/// Returns true if a word is a file name with a line number: the form in which linters and compilers report. `rest` is the text
-/// behind the word.
+/// Returns whether a name is part of a file name with a line number, as linters and compilers print
+/// it. `rest` is the text after the name.
 fn is_place(rest: &str) -> bool {
     let ending = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '.' && letter != '_').next();
     let behind = &rest[ending.map_or(0, str::len)..];

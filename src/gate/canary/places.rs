@@ -1,27 +1,27 @@
-//! The places in which failing tests are planted.
+//! The places in which fledge plants failing tests.
 
 use crate::gate::names::name_of;
 use crate::lane::Canary;
 use std::collections::BTreeMap;
 
-/// The most places in which one is planted: those nearest to the root.
+/// The maximum number of places. Those nearest to the root are used.
 const MOST_PLACES: usize = 16;
-/// The most files of one place that planted tests are made like.
+/// The maximum number of files in one place that planted tests imitate.
 const MOST_LIKES: usize = 32;
-/// The most source files of Rust that are looked at for tests inside.
+/// The maximum number of Rust source files that are searched for unit tests.
 const MOST_UNITS: usize = 32;
 
-/// Places in which tests are planted.
+/// The folders and source files in which tests are planted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::gate) struct Places {
-    /// Folders, each with the files of the base that its tests are made like.
+    /// Folders, each with the files of the base that its planted tests imitate.
     pub(super) folders: Vec<(String, Vec<String>)>,
-    /// Source files of the work that may have tests inside.
+    /// Source files of the work that may contain unit tests.
     pub(super) units: Vec<String>,
 }
 
 impl Places {
-    /// Chooses from the paths of the base: each folder that has tests, or package.
+    /// Chooses places from the paths of the base: each folder with tests, or each package.
     pub(in crate::gate) fn choose(canary: &Canary, paths: &[String]) -> Self {
         let of = |is_test: &dyn Fn(&str) -> bool| Self { folders: folders(paths, is_test), units: Vec::new() };
         match canary {
@@ -60,7 +60,8 @@ impl Places {
         }
     }
 
-    /// Adds the source files of Rust that may have tests inside, from the paths of the work: those that it has changed first.
+    /// Adds the Rust source files that may contain unit tests, from the paths of the work. Files
+    /// for which `is_changed` returns true come first.
     pub(in crate::gate) fn look_inside(&mut self, paths: &[String], is_changed: impl Fn(&str) -> bool) {
         const NO_UNITS: [&str; 5] = ["tests", "benches", "examples", "target", "fixtures"];
         let is_unit = |path: &&String| {
@@ -74,12 +75,12 @@ impl Places {
         self.units = units.into_iter().take(MOST_UNITS).cloned().collect();
     }
 
-    /// The files of the base that planted tests are made like.
+    /// Returns the files of the base that planted tests imitate.
     pub(in crate::gate) fn likes(&self) -> impl Iterator<Item = &String> {
         self.folders.iter().flat_map(|(_, likes)| likes)
     }
 
-    /// The files of the work that planted tests are added to.
+    /// Returns the files of the work to which planted tests are added.
     pub(in crate::gate) fn units(&self) -> impl Iterator<Item = &String> {
         self.units.iter()
     }
@@ -119,8 +120,8 @@ fn is_cpp_test(path: &str) -> bool {
     is_named(name_of(stem)) || folder_of(path).split('/').any(is_below)
 }
 
-/// The folders, each with a `/` at its end and the first such files in it, those nearest to the root
-/// first.
+/// Returns the folders that directly contain files selected by `is_one`, those nearest to the root
+/// first. Each folder ends with `/`, except the root, and comes with its first such files.
 fn folders(paths: &[String], is_one: &dyn Fn(&str) -> bool) -> Vec<(String, Vec<String>)> {
     let mut found: BTreeMap<(usize, &str), Vec<String>> = BTreeMap::new();
     for path in paths.iter().filter(|path| is_one(path)) {

@@ -7,54 +7,57 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::gate) enum Seen {
     None,
-    /// One is missed that the lane sees on the base, or beside which it has seen another.
+    /// At least one failure is missed: the lane sees it on the base, or has seen another one of its
+    /// group.
     Some,
     All,
 }
 
-/// The planted failures that a lane has seen, and those that it has not.
+/// The planted failures of a lane, seen and unseen.
 #[derive(Debug, Default)]
 pub(in crate::gate) struct Sight {
     plants: Vec<Plant>,
     seen: BTreeSet<String>,
-    /// Whether the lane was asked less often than planted failures hide each other.
+    /// The search ended early, so seen failures may still hide others.
     is_cut: bool,
 }
 
 impl Sight {
-    /// A lane that was asked for these.
+    /// Starts with planted tests of which the lane has seen none.
     pub(in crate::gate) fn new(plants: Vec<Plant>) -> Self {
         Self { plants, ..Self::default() }
     }
 
-    /// The planted failures that are not seen yet.
+    /// Returns the planted tests whose failures the lane has not seen.
     pub(in crate::gate) fn unseen(&self) -> Vec<Plant> {
         self.plants.iter().filter(|plant| !self.seen.contains(&plant.key)).cloned().collect()
     }
 
-    /// Adds what was seen in a room: these keys. Gives whether there is reason to look again.
+    /// Adds the keys of the failures seen in a room. Returns true if there are new ones and others
+    /// are still unseen, so that another room may show more.
     pub(in crate::gate) fn add(&mut self, keys: BTreeSet<String>) -> bool {
         let before = self.seen.len();
         self.seen.extend(keys);
         self.seen.len() > before && self.seen.len() < self.plants.len()
     }
 
-    /// Returns true if the lane saw none of the planted tests.
+    /// Returns true if the lane has seen no planted failure.
     pub(in crate::gate) fn has_none(&self) -> bool {
         self.seen.is_empty()
     }
 
-    /// Notes that more would be seen in further rooms.
+    /// Notes that further rooms would show more failures.
     pub(in crate::gate) fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Which were seen, by their keys.
+    /// Returns, for each key, whether the lane has seen the failure.
     pub(in crate::gate) fn by_key(&self) -> BTreeMap<String, bool> {
         self.plants.iter().map(|plant| (plant.key.clone(), self.seen.contains(&plant.key))).collect()
     }
 
-    /// Those that the lane has missed although the base shows that it sees them, or although it runs what is beside them.
+    /// Returns the keys of missed failures: those that the lane sees on the base, or whose group
+    /// has a seen failure. Returns none after an early end.
     pub(in crate::gate) fn missed(&self, base: Option<&BTreeMap<String, bool>>) -> Vec<&str> {
         let runs = |group: &str| self.plants.iter().any(|other| other.group == group && self.seen.contains(&other.key));
         let is_missed = |plant: &&Plant| {
@@ -62,11 +65,11 @@ impl Sight {
             was_seen == Some(true) || runs(&plant.group)
         };
         let unseen = self.plants.iter().filter(|plant| !self.seen.contains(&plant.key));
-        // What further rooms would show was not asked for.
+        // After an early end, further rooms could have shown the unseen failures.
         unseen.filter(|_| !self.is_cut).filter(is_missed).map(|plant| plant.key.as_str()).collect()
     }
 
-    /// The share of what is planted that the lane has seen; all where nothing is.
+    /// Returns the share of planted failures that the lane has seen; `All` if none are planted.
     pub(in crate::gate) fn share(&self, base: Option<&BTreeMap<String, bool>>) -> Seen {
         if self.seen.is_empty() && !self.plants.is_empty() {
             Seen::None

@@ -1,4 +1,4 @@
-//! Tests of what is planted where.
+//! Tests of planted tests: their places, texts and detection in output.
 
 use super::*;
 
@@ -73,10 +73,10 @@ fn it_is_planted_wherever_the_runner_looks_for_tests_under_a_name_like_any_other
         assert_eq!(keys.len(), planted.iter().flat_map(Bed::plants).count(), "each is known by its key");
     }
     for (canary, paths, said) in [
-        (Canary::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml of a package"),
+        (Canary::CargoTest, &["Cargo.toml"][..], "the base does not have a Cargo.toml with a package"),
         (Canary::GoTest, &["a.c"], "the base does not have a Go file"),
-        (Canary::Junit, &["A.java"], "the base does not have a test class of JUnit or TestNG"),
-        (Canary::CppTest, &["tests/a.cc"], "the base does not have a file of tests for GoogleTest, Catch2 or doctest"),
+        (Canary::Junit, &["A.java"], "the base does not have a JUnit or TestNG test class"),
+        (Canary::CppTest, &["tests/a.cc"], "the base does not have a test file for GoogleTest, Catch2 or doctest"),
     ] {
         assert_eq!(beds(&canary, paths).unwrap_err(), said);
     }

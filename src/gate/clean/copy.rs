@@ -33,7 +33,7 @@ pub(in crate::gate) async fn copy_tree(
     .await;
     match ended.end {
         End::Exited(0) => Ok(()),
-        End::Stopped => Err("it was stopped".into()),
+        End::Stopped => Err("stopped".into()),
         End::NotStarted(why) | End::Exceeded(why) => Err(why),
         End::Exited(_) | End::Signalled(_) | End::TimedOut => Err(ended.output.text(500).trim_end().to_owned()),
     }

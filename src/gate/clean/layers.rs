@@ -1,5 +1,5 @@
-//! Lays layers over the folders of a room: installed dependencies, build output and caches of
-//! tools. Pins protected files.
+//! Layers over the folders of a room: installed dependencies, build output and caches of tools.
+//! Also pins for protected files.
 
 use super::{CleanRoom, Dependencies, RoomFault, Wanted, clear, is_real};
 use crate::gate::installed::reached;
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 /// A folder over which a room has a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::gate) enum Below {
-    /// One of the workspace, by its path there.
+    /// A folder of the workspace, by its path there.
     Workspace(String),
     /// A cache of a tool.
     Cache(PathBuf),
 }
 
 impl CleanRoom {
-    /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is
-    /// written stays, or else as copies.
+    /// Gives the room the installed dependencies. With layers, nothing is copied and nothing that
+    /// is written stays. Without layers, the room gets copies.
     pub(super) async fn bring(
         &mut self,
         site: &Site,
@@ -54,7 +54,7 @@ impl CleanRoom {
             self.lay_over_caches(site, wanted, &mut mounts).map_err(io)?;
             mounts.pins.extend(pins(&files, wanted.kept));
             mounts.pins.extend(compiled(&files, wanted.kept).map_err(io)?);
-            // Outer ones first; of two for one path that which lets less.
+            // Outer pins first. Of two pins for one path, the read-only one stays.
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
             mounts.pins.dedup_by(|one, other| one.at == other.at);
         } else {
@@ -79,9 +79,9 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Lays layers over the caches of tools that the lane may use. Where dependencies are installed
-    /// all of them have one, also those that are not there yet. What the lane's builds of the base
-    /// have made is there, too.
+    /// Lays layers over the caches of tools that the lane may use. In a room that installs
+    /// dependencies every cache gets a layer, even one that does not exist yet. The layers contain
+    /// what the lane's builds made on the base.
     fn lay_over_caches(&mut self, site: &Site, wanted: Wanted<'_>, mounts: &mut Mounts) -> io::Result<()> {
         let installs = matches!(wanted.dependencies, Dependencies::Awaited(_));
         let installed: BTreeMap<&PathBuf, PathBuf> =
@@ -110,8 +110,8 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Moves what the builds of a lane have put into caches of tools to this folder. The room is of
-    /// no use any more then.
+    /// Moves the files that the builds of a lane put into caches of tools to the folder `to`. The
+    /// room cannot be used afterwards.
     pub(in crate::gate) fn keep_builds(&mut self, to: &Path) -> io::Result<()> {
         let caches: Vec<ToolCache> = tool_caches(|name| self.env.get(name));
         let is_of_builds = |below: &Below| {
@@ -123,8 +123,9 @@ impl CleanRoom {
         fs::rename(upper, to)
     }
 
-    /// Takes the layers over dependencies and caches that were written to. The room has no layers
-    /// any more then, and its own files are where [`CleanRoom::made`] says. Returns each folder below with the folder that holds the changes.
+    /// Returns the layers over dependencies and caches that were written to, each with the folder
+    /// that holds the changes. Afterwards the room has no layers, and its own files are at
+    /// [`CleanRoom::made`].
     pub(in crate::gate) fn written(&mut self) -> Vec<(Below, PathBuf)> {
         self.behind.holes.view = None;
         let written =
@@ -134,7 +135,8 @@ impl CleanRoom {
     }
 }
 
-/// Makes Go run all tests again: a cached result does not depend on files that were read by programs that a test started. `over` is the layer over Go's cache.
+/// Makes Go run all tests again, because a cached result does not depend on files that were read by
+/// programs that a test started. `over` is the layer over Go's cache.
 fn forget_results(over: &Path) -> io::Result<()> {
     let expire = over.join("upper/testexpire.txt");
     expire.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -143,8 +145,9 @@ fn forget_results(over: &Path) -> io::Result<()> {
     fs::write(&expire, format!("{}\n", now.as_nanos()))
 }
 
-/// Pins for the folders in which Python keeps compiled code of protected files. They stay empty, because Python accepts a compiled file by the
-/// time and the size of its source: code that is imported early could put other tests there.
+/// Returns pins for the folders in which Python keeps compiled code of protected files. They stay
+/// empty, because Python accepts a compiled file by the time and the size of its source. Code that
+/// is imported early could put other tests there.
 fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<Pin>> {
     let sources = kept.iter().map(Path::new).filter(|path| path.extension().is_some_and(|it| it == "py"));
     let folders: BTreeSet<&Path> = sources.filter_map(Path::parent).collect();
@@ -153,8 +156,8 @@ fn compiled(files: &Path, kept: &[String]) -> io::Result<Vec<Pin>> {
     new.map(|at| fs::create_dir(&at).map(|()| Pin { at, read_only: true })).collect()
 }
 
-/// Pins for protected files of a room, and for each folder on the way to them: none of them can be
-/// moved away or covered, not even for a while, and new files can be made beside them.
+/// Returns pins for protected files of a room and for each folder above them. Nothing can move or
+/// cover a pinned path, not even for a moment. New files can be made beside it.
 fn pins(files: &Path, kept: &[String]) -> Vec<Pin> {
     let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
     let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));

@@ -1,4 +1,5 @@
-//! What the wall around a room lets through: its files, the downloads of its toolchains and the history of its base.
+//! The paths that the sandbox of a room lets through: its files, the downloads of its toolchains
+//! and the history of its base.
 
 use super::{CleanRoom, Dependencies, RoomFault, Wanted, is_real};
 use crate::gate::Site;
@@ -10,8 +11,8 @@ use crate::workspace::replica::History;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Variables that lead to the downloads of a toolchain, with the toolchain's program, which names its
-/// folder among the caches of a lane that has a `setup`.
+/// Variables that name the download folder of a toolchain, each with the toolchain's program. The
+/// program names the folder among the caches of a lane that has a `setup`.
 const FETCHED: [(&str, &str); 5] = [
     ("CARGO_HOME", "cargo"),
     ("GOPATH", "go"),
@@ -19,14 +20,14 @@ const FETCHED: [(&str, &str); 5] = [
     ("PIP_CACHE_DIR", "pip"),
     ("UV_CACHE_DIR", "uv"),
 ];
-/// Where these are found behind the wall, below the home.
+/// The folder, below the home, in which a room behind bubblewrap sees these downloads.
 const FETCHED_AT: &str = ".fledge-fetched";
 
-/// The place of the history of its base in a room behind bubblewrap.
+/// The path at which a room behind bubblewrap sees the history of its base.
 const HISTORY_AT: &str = "/tmp/.fledge-history";
 
 impl CleanRoom {
-    /// Lets through the wall what this room needs.
+    /// Opens the sandbox for the paths that this room needs.
     pub(super) fn open(&mut self, site: &Site, wanted: Wanted<'_>) -> Result<(), RoomFault> {
         let (files, at) = (self.files(), self.behind.at.clone());
         let home = self.env.get("HOME").map(PathBuf::from);
@@ -34,7 +35,8 @@ impl CleanRoom {
         holes.network = wanted.lane.network;
         holes.hidden.clone_from(&site.hidden);
         if site.wall.kind() == WallKind::Landlock {
-            // Elsewhere the room lies in its place, and what the agent has left there is not to be seen.
+            // Behind bubblewrap, the room covers this path. Landlock must hide the files that the
+            // agent left there.
             holes.hidden.push(site.root.clone());
         }
         if let Some(held_out) = &wanted.lane.held_out {
@@ -61,7 +63,7 @@ impl CleanRoom {
             holes.writable.push(files);
         }
         let caches = wanted.caches.filter(|_| !wanted.lane.setup.is_empty());
-        // What the base's own setup fetches is what every later room finds, and cannot change.
+        // Every later room sees the downloads of the base's own setup, and cannot change them.
         let (fetched, writable): (&dyn Fn(&str) -> PathBuf, bool) = match (caches, wanted.dependencies) {
             (Some(caches), _) => (&|name| caches.fetched(name), caches.is_open()),
             (None, Dependencies::Installed(installation)) if !site.has_layers => {
@@ -71,7 +73,7 @@ impl CleanRoom {
             (None, _) => return Ok(()),
         };
         let Some(home) = home else { return Ok(()) };
-        // An installation fills the caches of its own programs; others stay as they are.
+        // An installation fills only the caches of its own programs. Other caches stay unchanged.
         let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
             (None, Dependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
             (None, Dependencies::Awaited(_)) => Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect()),
@@ -95,7 +97,7 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Shows the room the history of its base, and hides the user's.
+    /// Shows the room the history of its base, and hides the user's repository.
     pub(super) fn show(&mut self, site: &Site, wanted: Wanted<'_>, history: Option<History>) {
         let Some(source) = &wanted.gate.repository else { return };
         let holes = &mut self.behind.holes;
@@ -106,12 +108,13 @@ impl CleanRoom {
             (Some(history), None) => holes.read_only.push(history.folder().to_owned()),
             (None, _) => {}
         }
-        // A room at the place of the user's checkout covers the user's `.git` already.
+        // A room at the path of the user's checkout already covers the user's `.git`.
         holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
     }
 }
 
-/// The place of the history of a base in a room; `None` where it is shown as it is.
+/// Returns the path at which a room sees the history of its base. Returns `None` where that is the
+/// path of the history itself.
 pub(super) fn history_at(site: &Site) -> Option<&'static Path> {
     (site.wall.kind() == WallKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
 }

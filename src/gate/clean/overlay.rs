@@ -1,4 +1,4 @@
-//! A room whose files are a layer over the checkout of its base.
+//! Rooms whose files are a layer over the checkout of their base.
 
 use super::{RoomFault, Wanted};
 use crate::gate::Site;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// The files of a room as a layer.
+/// The files of a room as a layer over a checkout.
 #[derive(Debug)]
 pub(in crate::gate) struct Overlay {
     sides: Sides,
@@ -20,15 +20,16 @@ pub(in crate::gate) struct Overlay {
     tree: TreeId,
     /// The changes from the base to the tree.
     changes: Vec<TreeChange>,
-    /// The state before anything ran in the room.
+    /// The differences from the checkout before anything ran in the room.
     before: BTreeMap<PathBuf, Differs>,
-    /// Keeps the checkout.
+    /// Keeps the checkout in use.
     _checkout: Arc<Checkout>,
 }
 
 impl Overlay {
-    /// Prepares the layer of a room below `over`, with the index of its tree in `index`. `None`
-    /// if the room needs its own files: all of them get new times, or there is no checkout.
+    /// Prepares the layer of a room below `over` and writes the index of its tree to `index`.
+    /// Returns `None` if the room needs its own files: all of them get new times, or there is no
+    /// checkout.
     pub(super) async fn lay(
         site: &Site,
         wanted: Wanted<'_>,
@@ -51,12 +52,12 @@ impl Overlay {
         Ok(Some(Self { sides, over, tree, changes, before, _checkout: checkout }))
     }
 
-    /// The folder that has what the room has of its own.
+    /// Returns the upper folder, which holds the room's own files.
     pub(super) fn upper(&self) -> &Path {
         &self.sides.upper
     }
 
-    /// Mounts both folders of the layer together at `at`.
+    /// Mounts the two folders of the layer together at `at`.
     pub(super) async fn mount(&mut self, helper: &Path, at: &Path) -> Result<View, RoomFault> {
         self.before = self.sides.differences(|path| path != Path::new(".git")).map_err(|source| self.unread(source))?;
         let (lower, over) = (self.sides.lower.clone(), self.over.clone());
@@ -70,7 +71,7 @@ impl Overlay {
         self.sides.lower.join(path).symlink_metadata().is_ok()
     }
 
-    /// The two folders.
+    /// Returns the lower and the upper folder.
     pub(in crate::gate) fn sides(&self) -> &Sides {
         &self.sides
     }
@@ -79,7 +80,7 @@ impl Overlay {
         RoomFault::Io { path: self.sides.upper.clone(), source }
     }
 
-    /// The tree that a lane has left here: see [`Trees::retake`].
+    /// Returns the tree that a lane left here. See [`Trees::retake`].
     pub(super) async fn left(
         &self,
         trees: &Trees,
@@ -118,7 +119,7 @@ impl Overlay {
         let is_lost = |path: &&PathBuf| !now.contains_key(*path) && is_tracked(path) && !is_kept(path);
         gone.extend(self.before.keys().filter(is_lost).map(|path| path_text(path)));
         if !new.is_empty() {
-            // The lists of what git ignores count as the lane has left them.
+            // `.gitignore` files count in the state in which the lane left them.
             let is_list = |path: &&String| path.rsplit('/').next() == Some(".gitignore");
             let lists: Vec<String> = written.iter().chain(&new).filter(is_list).cloned().collect();
             let listed = self.with(trees, (&lists, &gone), stop).await?;
@@ -128,7 +129,7 @@ impl Overlay {
         self.with(trees, (&written, &gone), stop).await
     }
 
-    /// The tree of the room with what was written here, and without what is gone.
+    /// Returns the room's tree with the written files added and the removed files left out.
     async fn with(
         &self,
         trees: &Trees,

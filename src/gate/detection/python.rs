@@ -1,5 +1,5 @@
-//! Facts about Python: the packages of interpreters, the virtual environments in a project, and
-//! where its own packages are.
+//! Facts about Python: the packages of interpreters, the virtual environments in a project, and the
+//! paths of the project's own packages.
 
 use super::{may_start, names_in};
 use crate::lane::detect::ENVIRONMENTS;
@@ -9,12 +9,12 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Environments of tox and nox that are looked into.
+/// The most environments of tox, and of nox, that are searched.
 const MOST_ENVIRONMENTS: usize = 20;
-/// The most that is read of a file that says where an editable install is.
+/// The most bytes that are read of a file that says where an editable install is.
 const LONGEST_LINK: u64 = 4096;
 
-/// The environments of tox and nox, by their folders.
+/// Returns the folders of the environments that tox and nox made.
 fn made(root: &Path) -> Vec<String> {
     let in_folder = |outer: &&'static str| {
         let mut names = names_in(&root.join(outer));
@@ -25,7 +25,7 @@ fn made(root: &Path) -> Vec<String> {
     ENVIRONMENTS.iter().flat_map(in_folder).collect()
 }
 
-/// The programs of these environments, and the files that make a package of a folder in `src`.
+/// Returns the programs of these environments, and each `__init__.py` of a package in `src`.
 pub(super) fn paths(root: &Path) -> Vec<String> {
     let bins = made(root).into_iter().map(|folder| format!("{folder}/bin"));
     let programs = bins.flat_map(|bin| names_in(&root.join(&bin)).into_iter().map(move |name| format!("{bin}/{name}")));
@@ -33,8 +33,8 @@ pub(super) fn paths(root: &Path) -> Vec<String> {
     programs.chain(packages.filter(|path| root.join(path).is_file())).collect()
 }
 
-/// The environments in which the project is an editable install: a file of their packages leads to
-/// it.
+/// Returns the environments in which the project is an editable install, because a file among their
+/// packages leads to the project.
 pub(super) fn editable(root: &Path) -> BTreeSet<String> {
     let all = [".venv", "venv"].map(str::to_owned).into_iter().chain(made(root));
     all.filter(|folder| leads_to(&root.join(folder), root)).collect()
@@ -64,8 +64,8 @@ fn start_of(path: &Path) -> Option<String> {
     String::from_utf8(start).ok()
 }
 
-/// Those of the programs that have pytest: what the first line of the `pytest` of the search path
-/// names, and who has it as a package.
+/// Returns the interpreters that have pytest: the one in the first line of the `pytest` on the
+/// search path, and those that have pytest as a package.
 pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTreeSet<String> {
     let found = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| may_start(path));
     let line = found("pytest").and_then(|pytest| first_line(&pytest)).unwrap_or_default();
@@ -75,8 +75,8 @@ pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTr
         [path, options @ ..] if options.iter().all(|option| option.starts_with('-')) => Some(PathBuf::from(path)),
         _ => None,
     };
-    // Not what links lead to: an interpreter of a virtual environment is a link to one that knows
-    // nothing of its packages.
+    // Does not follow links: the interpreter of a virtual environment is a link to one that does
+    // not have its packages.
     let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, fs::metadata(path).ok()?.ino()));
     let wanted = interpreter.as_deref().and_then(place);
     let is_named = |path: &Path| wanted.is_some() && place(path) == wanted;
@@ -86,15 +86,15 @@ pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTr
     ["python3", "python"].iter().filter(has_it).map(|name| (*name).to_owned()).collect()
 }
 
-/// Returns whether a package lies where an interpreter has its own: below the folder that it is in,
-/// as in a virtual environment, or that it leads to.
+/// Returns whether an interpreter has a package. Looks below the prefix that contains the
+/// interpreter, as in a virtual environment, and below the prefix that its link leads to.
 fn has_package(interpreter: &Path, package: &str) -> bool {
     let Ok(real) = interpreter.canonicalize() else { return false };
     let own = interpreter.parent().and_then(Path::parent);
     let is_venv = own.is_some_and(|own| own.join("pyvenv.cfg").is_file());
     let prefixes = [own, real.parent().and_then(Path::parent).filter(|_| !is_venv)];
-    // `python3.11`, whose packages those of 3.12 are not. Distributions have some that are for all
-    // of them.
+    // `python3.11` does not have the packages of 3.12. Distributions share some packages between
+    // all versions.
     let version = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let versions = [format!("lib/{version}"), format!("local/lib/{version}"), "lib/python3".to_owned()];
     prefixes.into_iter().flatten().any(|prefix| {
@@ -104,7 +104,7 @@ fn has_package(interpreter: &Path, package: &str) -> bool {
     })
 }
 
-/// The first line of a file, if it is short.
+/// Returns the first line of a file, cut at 512 bytes.
 fn first_line(path: &Path) -> Option<String> {
     let mut start = Vec::new();
     fs::File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;

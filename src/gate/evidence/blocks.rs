@@ -1,22 +1,23 @@
-//! Summaries of more than one line: what a line counts depends on those before it. Pure.
+//! Summaries of several lines, in which the counts of a line depend on earlier lines. Pure.
 
 use super::counts::{Counts, Place, number, sum};
 use super::runners;
 
-/// A summary that begins with a line of its own.
+/// A summary that begins with a header line.
 struct Block {
-    /// Returns the number in the first line, where it is one; 0 if that has no number.
+    /// Returns the number in a header line, or 0 if the header has no number; `None` for other
+    /// lines.
     header: fn(&str) -> Option<u64>,
-    /// What the first line counts by itself.
+    /// Returns the counts of the header, given its number.
     counts: fn(u64) -> Option<Counts>,
-    /// What a further line counts; it is given the number of the first one.
+    /// Returns the counts of a later line, given the number of the header.
     line: fn(&str, u64) -> Option<Counts>,
-    /// The lines after the first that may belong to the summary.
+    /// The maximum number of lines after the header that may belong to the summary.
     reach: usize,
 }
 
 const BLOCKS: [Block; 9] = [
-    // Playwright: the header is printed before the tests.
+    // Playwright prints the header before the tests.
     Block { header: playwright_header, counts: |_| Some(Counts::default()), line: playwright, reach: usize::MAX },
     // `Files=3, Tests=5,  0 wallclock secs (…)` and `Result: FAIL` of prove.
     Block {
@@ -25,14 +26,16 @@ const BLOCKS: [Block; 9] = [
         line: |line, _| (line == "Result: FAIL").then(|| Counts::new(0, 1)),
         reach: 1,
     },
-    // `Test Suites: 1 failed, 2 total` of Jest, `Test Files  1 failed (1)` of Vitest, and the tests.
+    // `Test Suites: 1 failed, 2 total` of Jest or `Test Files  1 failed (1)` of Vitest, then the
+    // line of tests.
     Block {
         header: suites,
         counts: |failed| Some(Counts::new(0, failed)),
         line: |line, _| runners::jest(line),
         reach: 2,
     },
-    // Lists of `dotnet test`: `Total tests: 3`, `Passed: 2`, and `Test run summary: Failed!`, `succeeded: 2`.
+    // Lists of `dotnet test`: `Total tests: 3` with `Passed: 2`, or `Test run summary: Failed!`
+    // with `succeeded: 2`.
     Block {
         header: |line| line.strip_prefix("Total tests: ")?.parse().ok(),
         counts: |_| None,
@@ -47,7 +50,8 @@ const BLOCKS: [Block; 9] = [
     },
     // `Passed:   2` and `Failed:   1` of elm-test.
     Block { header: |line| line.strip_prefix("TEST RUN ").map(|_| 0), counts: |_| None, line: labelled, reach: 8 },
-    // `Total:     2` and `Passed:    1` of uvu, which counts no failures. Its numbers begin in one column.
+    // `Total:     2` and `Passed:    1` of uvu, which does not count failures. Its numbers begin in
+    // one column.
     Block {
         header: |line| line.strip_prefix("Total:     ")?.parse().ok(),
         counts: |_| None,
@@ -60,35 +64,35 @@ const BLOCKS: [Block; 9] = [
     },
     // The table of CUnit: total, ran, passed, failed.
     Block { header: |line| line.strip_prefix("Run Summary: ").map(|_| 0), counts: |_| None, line: cunit, reach: 2 },
-    // XCTest sums up each suite, and all of them at the end.
+    // XCTest sums up each suite, and all suites at the end. Only the last summary counts.
     Block { header: xctest_header, counts: |_| None, line: xctest, reach: 1 },
 ];
 
-/// A summary that has begun.
+/// A summary whose header has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Open {
-    /// Its place in the table.
+    /// The index of the summary in [`BLOCKS`].
     block: usize,
-    /// The number in its first line.
+    /// The number in the header.
     number: u64,
-    /// The lines that are left.
+    /// The number of lines that may still follow.
     left: usize,
-    /// The place of its next line that counts.
+    /// The position of the next line that has counts.
     place: Place,
 }
 
-/// The summaries that may go on.
+/// The summaries that later lines may continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Blocks {
     open: Option<Open>,
-    /// The columns of a table of Julia whose first row comes next.
+    /// The columns of a Julia table whose first row comes next.
     columns: Option<Vec<String>>,
-    /// The last sum of Robot Framework, which sums up each suite and then all of them.
+    /// The last sum of Robot Framework, which sums up each suite and then all suites.
     robot: Option<Counts>,
 }
 
 impl Blocks {
-    /// Returns what a line counts.
+    /// Reads a line and returns its counts.
     pub(super) fn read(&mut self, line: &str) -> Option<Counts> {
         if let Some(columns) = self.columns.take() {
             return julia(&columns, line);
@@ -121,25 +125,26 @@ impl Blocks {
         counts
     }
 
-    /// Takes the summary of another runner: what looked like a sum of Robot Framework before it was none.
+    /// Notes that another runner printed a summary. An earlier line that looked like a sum of Robot
+    /// Framework then does not count.
     pub(super) fn follow(&mut self) {
         self.robot = None;
     }
 
-    /// Returns what counts only if nothing follows.
+    /// Returns the counts that are valid only if nothing follows.
     pub(super) fn end(&mut self) -> Option<Counts> {
         self.robot.take()
     }
 }
 
-/// `Running 3 tests using 2 workers`
+/// Parses `Running 3 tests using 2 workers`.
 fn playwright_header(line: &str) -> Option<u64> {
     let (count, rest) = number(line.strip_prefix("Running ")?)?;
     let rest = rest.strip_prefix("tests using ").or(rest.strip_prefix("test using "))?;
     number(rest)?.1.starts_with("worker").then_some(count)
 }
 
-/// `1 failed`, `1 flaky`, `1 skipped`, `2 passed (8.3s)`
+/// Parses `1 failed`, `1 flaky`, `1 skipped` or `2 passed (8.3s)`.
 fn playwright(line: &str, _: u64) -> Option<Counts> {
     let (count, rest) = number(line)?;
     match rest {
@@ -150,14 +155,14 @@ fn playwright(line: &str, _: u64) -> Option<Counts> {
     }
 }
 
-/// Returns the number of files that failed.
+/// Returns the number of failed files in the header of Jest or Vitest.
 fn suites(line: &str) -> Option<u64> {
     let counts = line.strip_prefix("Test Suites: ").or(line.strip_prefix("Test Files  "))?;
     let separator = if counts.contains('|') { '|' } else { ',' };
     Some(sum(counts, separator, &["failed"]).unwrap_or(0))
 }
 
-/// `Passed: 2`, `succeeded: 2`, `failed: 1`, `Skipped: 1`
+/// Parses `Passed: 2`, `succeeded: 2`, `failed: 1` or `Skipped: 1`.
 fn labelled(line: &str, _: u64) -> Option<Counts> {
     let (label, count) = line.split_once(':')?;
     let count = count.trim().parse().ok()?;
@@ -169,20 +174,21 @@ fn labelled(line: &str, _: u64) -> Option<Counts> {
     }
 }
 
-/// `tests      2      2      1      1        0`
+/// Parses the row `tests      2      2      1      1        0` of CUnit's table.
 fn cunit(line: &str, _: u64) -> Option<Counts> {
     let mut cells = line.strip_prefix("tests ")?.split_whitespace().map(|cell| cell.parse::<u64>().ok());
     let (_total, ran, _passed, failed) = (cells.next()??, cells.next()??, cells.next()??, cells.next()??);
     Some(Counts::new(ran, failed))
 }
 
-/// `Test Suite 'All tests' passed at 2024-05-01 10:00:00.004.`
+/// Recognizes `Test Suite 'All tests' passed at 2024-05-01 10:00:00.004.`
 fn xctest_header(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("Test Suite 'All tests' ").or(line.strip_prefix("Test Suite 'Selected tests' "))?;
     ["passed at ", "failed at "].iter().any(|outcome| rest.starts_with(outcome)).then_some(0)
 }
 
-/// `Executed 3 tests, with 1 test skipped and 1 failure (0 unexpected) in 0.004 (0.005) seconds`
+/// Parses
+/// `Executed 3 tests, with 1 test skipped and 1 failure (0 unexpected) in 0.004 (0.005) seconds`.
 fn xctest(line: &str, _: u64) -> Option<Counts> {
     let (ran, rest) = number(line.strip_prefix("Executed ")?)?;
     let (_, rest) = rest.split_once(", with ")?;
@@ -192,7 +198,8 @@ fn xctest(line: &str, _: u64) -> Option<Counts> {
     Some(Counts::new(ran.saturating_sub(skipped), failed).with_skipped(skipped))
 }
 
-/// The first row of a table of Julia has each column: `sums          |    2     1      3  0.1s`
+/// Parses the first row of a Julia table, which has every column:
+/// `sums          |    2     1      3  0.1s`.
 fn julia(columns: &[String], line: &str) -> Option<Counts> {
     let (_, cells) = line.rsplit_once('|')?;
     let cells: Vec<&str> = cells.split_whitespace().collect();
@@ -202,7 +209,7 @@ fn julia(columns: &[String], line: &str) -> Option<Counts> {
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(broken))
 }
 
-/// `3 tests, 1 passed, 1 failed, 1 skipped`
+/// Parses `3 tests, 1 passed, 1 failed, 1 skipped`.
 fn robot(line: &str) -> Option<Counts> {
     let (_, rest) = number(line)?;
     let counts = rest.strip_prefix("tests, ").or(rest.strip_prefix("test, "))?;
@@ -211,7 +218,8 @@ fn robot(line: &str) -> Option<Counts> {
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
 }
 
-/// Whether a task of Gradle that runs tests had any: `> Task :test`, `> Task :app:test NO-SOURCE`. `None` of other lines.
+/// Returns whether a Gradle task that runs tests had any: true for `> Task :test`, false for
+/// `> Task :app:test NO-SOURCE`. `None` for other lines.
 pub(super) fn gradle_task(line: &str) -> Option<bool> {
     let (path, outcome) = line.strip_prefix("> Task :")?.split_once(' ').unwrap_or((&line["> Task :".len()..], ""));
     let name = path.rsplit(':').next()?;

@@ -1,33 +1,34 @@
-//! The counts of a summary, and how they are read from its words. Pure.
+//! The counts of a test summary, and functions that parse them. Pure.
 
 /// The tests that one line of a summary counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Tests that ran.
     pub(super) ran: u64,
-    /// The tests among them that failed.
+    /// Tests that failed.
     pub(super) failed: u64,
-    /// Further tests that were skipped.
+    /// Tests that were skipped, in addition to `ran`.
     pub(super) skipped: u64,
     pub(super) place: Place,
 }
 
-/// The place of a line in a summary.
+/// The position of a line in a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The first line, unless it counts no test that ran.
+    /// The first line, unless it counts no tests that ran.
     #[default]
     Usual,
-    /// The first line, also if it counts no test.
+    /// The first line, even if it counts no tests.
     First,
     /// A further line.
     Next,
-    /// The whole summary of one of several programs: a build tool prints it, so another one does not replace it.
+    /// The whole summary of one of several programs, printed by a build tool. The next summary does
+    /// not replace it.
     Program,
 }
 
 impl Counts {
-    /// Tests that ran, and how many of them failed.
+    /// Creates counts without skipped tests.
     pub(super) fn new(ran: u64, failed: u64) -> Self {
         Self { ran, failed, ..Self::default() }
     }
@@ -51,17 +52,17 @@ impl Counts {
     }
 }
 
-/// The words before which runners put the number of what failed.
+/// The words that follow the number of failures.
 pub(super) const FAILING: &[&str] = &["failed", "error", "errors", "failing", "failure", "failures", "timed"];
 
-/// Returns the sum of the counts before these words, and of those that failed. Where only tests that
-/// did not run are counted, that is 0.
+/// Returns the sum of the counts before `words`, and the sum of failures. The first sum is 0 if
+/// only tests that did not run (`not_run`) are counted.
 pub(super) fn with_failed(counts: &str, separator: char, words: &[&str], not_run: &[&str]) -> Option<(u64, u64)> {
     let ran = sum(counts, separator, words).or_else(|| sum(counts, separator, not_run).map(|_| 0))?;
     Some((ran, sum(counts, separator, FAILING).unwrap_or(0)))
 }
 
-/// The sum of the counts before these words; `None` where not one stands there.
+/// Returns the sum of the counts before these words; `None` if there are none.
 pub(super) fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
     let count = |part: &str| {
         let mut parts = part.split_whitespace();
@@ -71,7 +72,7 @@ pub(super) fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> 
     counts.split(separator).filter_map(count).reduce(u64::saturating_add)
 }
 
-/// The count after a label: `Failed: 1`, `Failed 1`.
+/// Returns the count after a label, as in `Failed: 1` or `Failed 1`.
 pub(super) fn after(counts: &str, label: &str) -> Option<u64> {
     counts.split([',', '|', '.']).find_map(|part| {
         let rest = part.trim().strip_prefix(label)?;
@@ -79,7 +80,7 @@ pub(super) fn after(counts: &str, label: &str) -> Option<u64> {
     })
 }
 
-/// The number with which a text begins, and the rest after one blank.
+/// Splits a text into the number at its start and the rest after one blank.
 pub(super) fn number(text: &str) -> Option<(u64, &str)> {
     let (count, rest) = text.split_once(' ')?;
     Some((count.parse().ok()?, rest))

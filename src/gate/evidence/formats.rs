@@ -1,22 +1,22 @@
-//! Summaries of one line by further runners, with their skipped tests. Pure.
+//! One-line summaries of further test runners, with their skipped tests. Pure.
 
 use super::counts::{Counts, Place, after, number, sum};
 
-/// Reads a line with which a runner sums up. `None` if the line is no summary.
+/// Parses a summary line of a runner. Returns `None` for other lines.
 type Format = fn(&str) -> Option<Counts>;
 
-/// Each knows the lines of one family of runners.
+/// The formats, one for each family of runners.
 const FORMATS: [Format; 27] = [
     jasmine, karma, scenarios, cypress, ava, verdicts, busted, luaunit, clojure, dotnet, nunit, gradle, sbt, scalatest,
     testng, swift, dart, tasty, alcotest, hunit, eunit, zig, testthat, automake, meson, native, beside,
 ];
 
-/// What a line counts.
+/// Returns the counts of a line.
 pub(super) fn read(line: &str) -> Option<Counts> {
     FORMATS.iter().find_map(|format| format(line))
 }
 
-/// `3 specs, 1 failure, 1 pending spec`
+/// Parses `3 specs, 1 failure, 1 pending spec` of Jasmine.
 fn jasmine(line: &str) -> Option<Counts> {
     let mut parts = line.split(", ").map_while(number);
     let (specs, failed) = match (parts.next()?, parts.next()?) {
@@ -27,7 +27,7 @@ fn jasmine(line: &str) -> Option<Counts> {
     Some(Counts::new(specs.saturating_sub(pending), failed).with_skipped(pending))
 }
 
-/// `TOTAL: 1 FAILED, 2 SUCCESS, 1 SKIPPED`
+/// Parses `TOTAL: 1 FAILED, 2 SUCCESS, 1 SKIPPED` of Karma.
 fn karma(line: &str) -> Option<Counts> {
     let counts = line.strip_prefix("TOTAL: ")?;
     let passed = sum(counts, ',', &["SUCCESS"])?;
@@ -36,7 +36,8 @@ fn karma(line: &str) -> Option<Counts> {
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
 }
 
-/// `3 scenarios (1 failed, 1 undefined, 1 passed)` of Cucumber, `2 scenarios passed, 1 failed, 0 skipped` of behave
+/// Parses `3 scenarios (1 failed, 1 undefined, 1 passed)` of Cucumber, or
+/// `2 scenarios passed, 1 failed, 0 skipped` of behave.
 fn scenarios(line: &str) -> Option<Counts> {
     let (count, rest) = number(line)?;
     let rest = rest.strip_prefix("scenarios").or(rest.strip_prefix("scenario"))?;
@@ -54,13 +55,14 @@ fn scenarios(line: &str) -> Option<Counts> {
     Some(Counts::new(passed.unwrap_or(0).saturating_add(failed), failed).with_skipped(skipped.unwrap_or(0)))
 }
 
-/// `✖  1 of 2 failed (50%)`, after the summaries of Mocha for each file
+/// Parses `✖  1 of 2 failed (50%)` of Cypress, which follows Mocha's summaries of the files.
 fn cypress(line: &str) -> Option<Counts> {
     let (failed, rest) = number(line.strip_prefix('✖')?.trim_start())?;
     number(rest.strip_prefix("of ")?)?.1.strip_prefix("failed (").map(|_| Counts::new(0, failed))
 }
 
-/// `1 uncaught exception`, `2 unhandled rejections`, beside the counts of tests
+/// Parses `1 uncaught exception` or `2 unhandled rejections` of AVA, printed beside the counts of
+/// tests.
 fn ava(line: &str) -> Option<Counts> {
     let (count, rest) = number(line)?;
     ["uncaught exception", "uncaught exceptions", "unhandled rejection", "unhandled rejections"]
@@ -68,8 +70,10 @@ fn ava(line: &str) -> Option<Counts> {
         .then(|| Counts::new(0, count))
 }
 
-/// What failed beside the counts of tests: `***Test Failed*** 1 failures.` of Python's doctest, `# cancelled 1` of Node, `Errors  1 error` of
-/// Vitest, `Chrome 100 (Linux): Executed 3 of 3 (1 FAILED)` of Karma, whose sum comes for more than one browser
+/// Parses failures that are printed beside the counts of tests: `***Test Failed*** 1 failures.` of
+/// Python's doctest, `# cancelled 1` of Node, `Errors  1 error` of Vitest, or
+/// `Chrome 100 (Linux): Executed 3 of 3 (1 FAILED)` of Karma. Karma prints a sum only for more than
+/// one browser.
 fn beside(line: &str) -> Option<Counts> {
     let failed = |text: &str, words: &[&str]| sum(text, ',', words).filter(|failed| *failed > 0);
     let count = if let Some(rest) = line.strip_prefix("***Test Failed*** ") {
@@ -88,13 +92,13 @@ fn beside(line: &str) -> Option<Counts> {
     count.map(|count| Counts::new(0, count))
 }
 
-/// `evaluation failed :( (3.31 seconds)` of tox, `nox > * tests: failed`
+/// Parses `evaluation failed :( (3.31 seconds)` of tox, or `nox > * tests: failed` of Nox.
 fn verdicts(line: &str) -> Option<Counts> {
     let is_nox = line.starts_with("nox > * ") && line.ends_with(": failed");
     (is_nox || line.starts_with("evaluation failed :(")).then(|| Counts::new(0, 1))
 }
 
-/// `2 successes / 1 failure / 1 error / 1 pending : 0.001265 seconds`
+/// Parses `2 successes / 1 failure / 1 error / 1 pending : 0.001265 seconds` of busted.
 fn busted(line: &str) -> Option<Counts> {
     let counts = line.split_once(" : ").filter(|(_, time)| time.ends_with(" seconds"))?.0;
     let passed = sum(counts, '/', &["success", "successes"])?;
@@ -102,7 +106,7 @@ fn busted(line: &str) -> Option<Counts> {
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(sum(counts, '/', &["pending"]).unwrap_or(0)))
 }
 
-/// `Ran 3 tests in 0.000 seconds, 1 success, 1 failure, 1 error, 1 skipped`
+/// Parses `Ran 3 tests in 0.000 seconds, 1 success, 1 failure, 1 error, 1 skipped` of LuaUnit.
 fn luaunit(line: &str) -> Option<Counts> {
     let (ran, rest) = number(line.strip_prefix("Ran ")?)?;
     let (_, counts) = rest.strip_prefix("tests in ")?.split_once(" seconds, ")?;
@@ -110,7 +114,7 @@ fn luaunit(line: &str) -> Option<Counts> {
     Some(Counts::new(ran, failed).with_skipped(sum(counts, ',', &["skipped"]).unwrap_or(0)))
 }
 
-/// `Ran 2 tests containing 2 assertions.` and `1 failures, 0 errors.`
+/// Parses `Ran 2 tests containing 2 assertions.` or `1 failures, 0 errors.` of Clojure.
 fn clojure(line: &str) -> Option<Counts> {
     if let Some(counts) = line.strip_prefix("Ran ") {
         let (ran, rest) = number(counts)?;
@@ -121,8 +125,9 @@ fn clojure(line: &str) -> Option<Counts> {
     (rest == "errors.").then(|| Counts::new(0, failures.saturating_add(errors)))
 }
 
-/// `Failed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, Duration: 40 ms - a.dll (net9.0)`, `Test summary: total: 3,
-/// failed: 1, succeeded: 2, skipped: 0`, and `No test is available in a.dll.`
+/// Parses `Failed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, …`,
+/// `Test summary: total: 3, failed: 1, succeeded: 2, skipped: 0` or
+/// `No test is available in a.dll.` of `dotnet test`.
 fn dotnet(line: &str) -> Option<Counts> {
     if line.starts_with("No test is available in ") || line.starts_with("No test matches the given testcase filter ") {
         return Some(Counts::default());
@@ -139,14 +144,16 @@ fn dotnet(line: &str) -> Option<Counts> {
     Some(counts.at(Place::Program))
 }
 
-/// `Test Count: 18, Passed: 17, Failed: 1, Warnings: 0, Inconclusive: 0, Skipped: 0` of NUnit's console
+/// Parses `Test Count: 18, Passed: 17, Failed: 1, Warnings: 0, Inconclusive: 0, Skipped: 0` of
+/// NUnit's console.
 fn nunit(line: &str) -> Option<Counts> {
     let (all, skipped) = (after(line, "Test Count")?, after(line, "Skipped")?);
     Some(Counts::new(all.saturating_sub(skipped), after(line, "Failed")?).with_skipped(skipped))
 }
 
-/// `9 tests completed, 1 failed, 8 skipped` of Gradle, which counts attempts that were repeated with success as failed, too, and `> There were
-/// failing tests. See the report at: …`
+/// Parses `9 tests completed, 1 failed, 8 skipped` or
+/// `> There were failing tests. See the report at: …` of Gradle. The first line does not count
+/// failures, because Gradle also counts attempts that passed when repeated.
 fn gradle(line: &str) -> Option<Counts> {
     if line.strip_prefix("> ").unwrap_or(line).starts_with("There were failing tests. See the report at: ") {
         return Some(Counts::new(0, 1).at(Place::Program));
@@ -157,7 +164,8 @@ fn gradle(line: &str) -> Option<Counts> {
     sum(counts, ',', &["failed"]).map(|_| Counts::new(all.saturating_sub(skipped), 0).with_skipped(skipped))
 }
 
-/// `[error] Failed: Total 2, Failed 1, Errors 0, Passed 1, Ignored 1`, `[info] No tests to run for Test / test`
+/// Parses `[error] Failed: Total 2, Failed 1, Errors 0, Passed 1, Ignored 1` or
+/// `[info] No tests to run for Test / test` of sbt.
 fn sbt(line: &str) -> Option<Counts> {
     let rest = line.strip_prefix("[info] ").or(line.strip_prefix("[error] "))?;
     if rest.starts_with("No tests to run for ") || rest == "No tests were executed." {
@@ -173,7 +181,8 @@ fn all_after(counts: &str, labels: &[&str]) -> u64 {
     labels.iter().filter_map(|label| after(counts, label)).fold(0, u64::saturating_add)
 }
 
-/// `Tests: succeeded 1, failed 1, canceled 0, ignored 1, pending 0` of ScalaTest, where sbt does not sum up after it
+/// Parses `Tests: succeeded 1, failed 1, canceled 0, ignored 1, pending 0` of ScalaTest, for output
+/// in which sbt does not sum up afterwards.
 fn scalatest(line: &str) -> Option<Counts> {
     let counts = line.strip_prefix("Tests: ")?;
     let failed = after(counts, "failed")?;
@@ -181,13 +190,14 @@ fn scalatest(line: &str) -> Option<Counts> {
     Some(Counts::new(after(counts, "succeeded")?.saturating_add(failed), failed).with_skipped(skipped))
 }
 
-/// `Total tests run: 3, Passes: 2, Failures: 1, Skips: 0`
+/// Parses `Total tests run: 3, Passes: 2, Failures: 1, Skips: 0` of TestNG.
 fn testng(line: &str) -> Option<Counts> {
     let (all, skipped) = (after(line, "Total tests run")?, after(line, "Skips")?);
     Some(Counts::new(all.saturating_sub(skipped), after(line, "Failures")?).with_skipped(skipped))
 }
 
-/// `✘ Test run with 3 tests in 1 suite failed after 0.001 seconds with 2 issues.` of Swift Testing
+/// Parses `✘ Test run with 3 tests in 1 suite failed after 0.001 seconds with 2 issues.` of Swift
+/// Testing.
 fn swift(line: &str) -> Option<Counts> {
     let line = line.trim_start_matches(|char: char| !char.is_ascii());
     let (ran, rest) = number(line.trim_start().strip_prefix("Test run with ")?)?;
@@ -196,7 +206,8 @@ fn swift(line: &str) -> Option<Counts> {
     (has_failed || rest.contains("passed after ")).then(|| Counts::new(ran, u64::from(has_failed)))
 }
 
-/// `00:01 +15 ~1 -2: Some tests failed.`, `00:01 +13: All tests passed!`, `00:00 +0: No tests ran.`
+/// Parses `00:01 +15 ~1 -2: Some tests failed.`, `00:01 +13: All tests passed!` or
+/// `00:00 +0: No tests ran.` of Dart.
 fn dart(line: &str) -> Option<Counts> {
     let (counts, verdict) = line.rsplit_once(": ")?;
     ["Some tests failed.", "All tests passed!", "All other tests passed!", "No tests ran."]
@@ -207,7 +218,8 @@ fn dart(line: &str) -> Option<Counts> {
     Some(Counts::new(count('+')?.saturating_add(failed), failed).with_skipped(count('~').unwrap_or(0)))
 }
 
-/// `1 out of 3 tests failed (0.00s)` and `All 3 tests passed (0.00s)` of tasty, `0 of 1 test suites (0 of 1 test cases) passed.` of cabal
+/// Parses `1 out of 3 tests failed (0.00s)` or `All 3 tests passed (0.00s)` of tasty, or
+/// `0 of 1 test suites (0 of 1 test cases) passed.` of cabal.
 fn tasty(line: &str) -> Option<Counts> {
     if let Some((all, rest)) = line.strip_prefix("All ").and_then(number) {
         return (rest == "tests passed" || rest.starts_with("tests passed (")).then(|| Counts::new(all, 0));
@@ -221,7 +233,8 @@ fn tasty(line: &str) -> Option<Counts> {
     (is_cabal && count < all).then(|| Counts::new(0, all - count))
 }
 
-/// `Test Successful in 0.001s. 3 tests run.` and `1 failure! in 0.001s. 3 tests run.`
+/// Parses `Test Successful in 0.001s. 3 tests run.` or `1 failure! in 0.001s. 3 tests run.` of
+/// Alcotest.
 fn alcotest(line: &str) -> Option<Counts> {
     let (start, rest) = line.split_once(" in ")?;
     let failed = match number(start) {
@@ -232,7 +245,8 @@ fn alcotest(line: &str) -> Option<Counts> {
     ["tests run.", "test run."].contains(&rest).then(|| Counts::new(ran, failed))
 }
 
-/// `Cases: 3  Tried: 3  Errors: 0  Failures: 1` of HUnit; of OUnit `Ran: 3 tests in: 0.10 seconds.` before it, and words around it
+/// Parses `Cases: 3  Tried: 3  Errors: 0  Failures: 1` of HUnit. OUnit prints
+/// `Ran: 3 tests in: 0.10 seconds.` before that line, and `FAILED: ` at its start.
 fn hunit(line: &str) -> Option<Counts> {
     if let Some((ran, rest)) = line.strip_prefix("Ran: ").and_then(number) {
         return rest.starts_with("tests in: ").then(|| Counts::new(ran, 0));
@@ -248,7 +262,8 @@ fn hunit(line: &str) -> Option<Counts> {
     Some(Counts::new(if counts == line { tried } else { 0 }, failed))
 }
 
-/// `Failed: 1.  Skipped: 0.  Passed: 2.` and `All 3 tests passed.` of EUnit; the latter also of Zig
+/// Parses `Failed: 1.  Skipped: 0.  Passed: 2.` or `All 3 tests passed.` of EUnit. Zig also prints
+/// the second form.
 fn eunit(line: &str) -> Option<Counts> {
     if let Some((all, rest)) = line.strip_prefix("All ").and_then(number) {
         return (rest == "tests passed.").then(|| Counts::new(all, 0));
@@ -260,7 +275,8 @@ fn eunit(line: &str) -> Option<Counts> {
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
 }
 
-/// `1 passed; 1 skipped; 1 failed.` of `zig test`, `Build Summary: 2/4 steps succeeded; 32/33 tests passed; 1 failed` of `zig build test`
+/// Parses `1 passed; 1 skipped; 1 failed.` of `zig test`, or
+/// `Build Summary: 2/4 steps succeeded; 32/33 tests passed; 1 failed` of `zig build test`.
 fn zig(line: &str) -> Option<Counts> {
     let counts = line.strip_suffix('.').unwrap_or(line);
     if let Some(counts) = counts.strip_prefix("Build Summary: ") {
@@ -278,14 +294,14 @@ fn zig(line: &str) -> Option<Counts> {
     is_whole.then(|| Counts::new(passed.saturating_add(failed), failed).with_skipped(skipped))
 }
 
-/// `[ FAIL 1 | WARN 0 | SKIP 0 | PASS 3 ]`
+/// Parses `[ FAIL 1 | WARN 0 | SKIP 0 | PASS 3 ]` of testthat.
 fn testthat(line: &str) -> Option<Counts> {
     let counts = line.strip_prefix("[ ")?.strip_suffix(" ]")?;
     let (failed, passed) = (after(counts, "FAIL")?, after(counts, "PASS")?);
     Some(Counts::new(passed.saturating_add(failed), failed).with_skipped(after(counts, "SKIP")?))
 }
 
-/// `# TOTAL: 3`, `# SKIP:  1`, `# FAIL:  1`, `# XPASS: 0`, `# ERROR: 0` of Automake
+/// Parses `# PASS:  1`, `# SKIP:  1`, `# FAIL:  1`, `# XPASS: 0` or `# ERROR: 0` of Automake.
 fn automake(line: &str) -> Option<Counts> {
     let (word, count) = line.strip_prefix("# ")?.split_once(':')?;
     let count = count.strip_prefix(' ')?.trim_start().parse().ok()?;
@@ -297,10 +313,11 @@ fn automake(line: &str) -> Option<Counts> {
     }
 }
 
-/// `Ok:                 2`, `Fail:               1`, `Unexpected Pass:    0`, `Timeout:            0` of Meson
+/// Parses `Ok:                 2`, `Fail:               1`, `Unexpected Pass:    0` or
+/// `Timeout:            0` of Meson.
 fn meson(line: &str) -> Option<Counts> {
     let (word, rest) = line.split_once(':')?;
-    // The numbers stand in one column.
+    // The numbers are in one column.
     let blanks = rest.len() - rest.trim_start().len();
     let count = rest.trim().parse().ok().filter(|_| word.len() + blanks == 19)?;
     match word {
@@ -311,8 +328,9 @@ fn meson(line: &str) -> Option<Counts> {
     }
 }
 
-/// `50%: Checks: 2, Failures: 1, Errors: 0` of Check, `[==========] 3 test(s) run.` of cmocka, `Totals: 2 passed, 1 failed, 0 skipped,
-/// 0 blacklisted, 3ms` of QtTest, `*** 1 failure is detected in the test module "a"` of Boost.Test
+/// Parses `50%: Checks: 2, Failures: 1, Errors: 0` of Check, `[==========] 3 test(s) run.` of
+/// cmocka, `Totals: 2 passed, 1 failed, 0 skipped, 0 blacklisted, 3ms` of QtTest, or
+/// `*** 1 failure is detected in the test module "a"` of Boost.Test.
 fn native(line: &str) -> Option<Counts> {
     if let Some((_, counts)) = line.split_once("%: Checks: ") {
         let (failures, errors) = (after(counts, "Failures")?, after(counts, "Errors")?);

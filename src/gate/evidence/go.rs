@@ -1,38 +1,39 @@
-//! Reads the output of `go test` and of the test programs that it starts. Pure.
+//! A reader for the output of `go test` and of the test programs that it starts. Pure.
 
 use super::names::MOST_NAMES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Words of a command that may hide output of test programs.
+/// Words in a command that may hide output of test programs.
 const HIDING: [&str; 11] = ["|", ">", "<", "-v=", "-test.v", "-list", "-exec", "unset", "export", "GOFLAGS", "GOENV"];
 
-/// The packages of a step, and the lines of their test programs as far as they matter.
+/// The Go packages of a step, and the state of their test programs' output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GoTests {
     /// Packages whose tests ran.
     packages: BTreeSet<String>,
     /// Packages that could not be built.
     broken: BTreeSet<String>,
-    /// Packages that are `ok` although their test program neither said `PASS` nor ended all tests that it began.
+    /// Packages that are `ok` although their test program neither printed `PASS` nor ended all
+    /// tests that it began.
     silent: BTreeSet<String>,
-    /// Single tests are named.
+    /// The output names single tests.
     is_verbose: bool,
-    /// Test programs that said `PASS` and whose package is not named yet.
+    /// The number of test programs that printed `PASS` and whose package line has not followed.
     #[serde(skip)]
     passes: u64,
-    /// Tests that began and that ended since the last package.
+    /// The number of tests that began since the last package. `ended` counts those that ended.
     #[serde(skip)]
     begun: u64,
     #[serde(skip)]
     ended: u64,
-    /// The lines are those of a test program.
+    /// The current lines come from a test program.
     #[serde(skip)]
     is_in_tests: bool,
 }
 
 impl GoTests {
-    /// Takes a line of output, without escape codes and blanks around it.
+    /// Reads a line of output without escape codes and surrounding blanks.
     pub(super) fn take(&mut self, line: &str) {
         if line.contains(RUN) {
             self.is_in_tests = true;
@@ -64,14 +65,15 @@ impl GoTests {
         }
     }
 
-    /// Notes whether a command shows the whole output of test programs. For steps in which Go names tests.
+    /// Notes whether a command shows the whole output of test programs. It is called for steps in
+    /// which Go names tests.
     pub(super) fn note_command(&mut self, command: &str) {
         let is_test = |part: &str| part.split_whitespace().take(2).eq(["go", "test"]);
         let shows_all = !HIDING.iter().any(|word| command.contains(word));
         self.is_verbose |= shows_all && command.split(['\n', ';', '&']).any(is_test);
     }
 
-    /// Returns whether the lines are those of a test program now.
+    /// Returns whether the current lines come from a test program.
     pub(super) fn is_in_tests(&self) -> bool {
         self.is_in_tests
     }
@@ -81,7 +83,9 @@ impl GoTests {
         &self.packages
     }
 
-    /// Returns the packages whose test program ended before its tests did, although it did not on the base. A package that is new may do so.
+    /// Returns the packages whose test program ended before its tests, and did not do so on the
+    /// base. Packages that the base does not have are exempt. Without a base, all these packages
+    /// count if the output names single tests.
     pub(super) fn cut_short(&self, base: Option<&Self>) -> BTreeSet<&str> {
         let was_whole = |package: &&String| match base {
             Some(base) if base.packages.contains(*package) => !base.silent.contains(*package),
@@ -97,8 +101,8 @@ const PASSED: &str = "--- PASS: ";
 const FAILED: &str = "--- FAIL: ";
 const SKIPPED: &str = "--- SKIP: ";
 
-/// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of
-/// a package. Subtests are not counted.
+/// Parses `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, or
+/// `FAIL m/calc 0.003s` of a package. Subtests are not counted.
 pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
     if line.contains(RUN) {
         return begun(line).map(|_| (1, 0));
@@ -107,17 +111,17 @@ pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
     has_failed.then_some((0, 1))
 }
 
-/// `--- SKIP: TestAdds (0.00s)`
+/// Parses `--- SKIP: TestAdds (0.00s)`.
 pub(super) fn skipped(line: &str) -> Option<u64> {
     ended(line, SKIPPED).map(|_| 1)
 }
 
-/// Returns the test of `--- PASS: TestAdds (0.00s)` or `--- FAIL: TestAdds (0.00s)`.
+/// Returns the test in `--- PASS: TestAdds (0.00s)` or `--- FAIL: TestAdds (0.00s)`.
 pub(super) fn name(line: &str) -> Option<&str> {
     ended(line, PASSED).or_else(|| ended(line, FAILED))
 }
 
-/// Returns the package of `ok   m/calc 0.002s` or `FAIL m/calc 0.003s`.
+/// Returns the package in `ok   m/calc 0.002s` or `FAIL m/calc 0.003s`.
 pub(super) fn package(line: &str) -> Option<&str> {
     let mut parts = line.split('\t').map(str::trim);
     let (word, package, time) = (parts.next()?, parts.next()?, parts.next()?);
@@ -125,7 +129,8 @@ pub(super) fn package(line: &str) -> Option<&str> {
     (has_run && ["ok", "FAIL"].contains(&word)).then_some(package)
 }
 
-/// Returns the test of `=== RUN   TestAdds`. Output of another test without a line end may stand before it.
+/// Returns the test in `=== RUN   TestAdds`. Output of another test without a line end may precede
+/// it.
 fn begun(line: &str) -> Option<&str> {
     line.split_once(RUN).map(|(_, name)| name).filter(|name| is_test(name))
 }
@@ -177,15 +182,15 @@ mod tests {
             ("=== RUN   TestA\n.--- PASS: TestA (0.00s)\n.PASS\nok  \tm\t0.1s", "go test ./...", Some(WHOLE)),
             // The standard output of the program was replaced.
             ("=== RUN   TestA\n--- PASS: TestA (0.00s)\nok  \tm\t0.1s", "go test ./...", Some(WHOLE)),
-            // What the program said may have been left out.
+            // The command may have hidden the program's output.
             (silent, "make test", None),
             (silent, "go test ./... | tail -n 1", Some(BROKEN)),
             (silent, "go test -v=false ./...", Some(BROKEN)),
             (silent, "env -u GOFLAGS go test ./...", Some(BROKEN)),
-            // So it was on the base, or it is new.
+            // The package was silent on the base too, or is new.
             (silent, "go test ./...", Some(silent)),
             (CUT, "go test ./...", Some("PASS\nok  \tm/b\t0.1s")),
-            // Two at a time.
+            // Two packages in parallel.
             ("PASS\nPASS\nok  \tm\t0.1s\nok  \tm/b\t0.1s", "make test", Some(WHOLE)),
         ] {
             assert_eq!(cut_short(text, command, base), [""; 0], "{command}: {text}");

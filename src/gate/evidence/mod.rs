@@ -1,8 +1,9 @@
-//! Evidence beside exit codes: which tests ran. A gate run must have run at least what the same lanes ran on the base, so that a check
-//! which passes because it checks less does not pass. Pure.
+//! Evidence beside exit codes: the tests that ran. A gate run must run at least the tests that the
+//! same lanes ran on the base. Otherwise a check could pass because it checks less. Pure.
 //!
-//! Where a step names a machine report, or Maven or Gradle wrote some, its tests are known by name. Else what the common runners print
-//! is counted, and named where they print names; such text can be forged by the code under test, so it can only ever speak against a pass.
+//! Tests are known by name if a step names a machine report, or if Maven or Gradle wrote reports.
+//! Otherwise fledge counts tests in the output of common runners, and reads names where runners
+//! print them. The code under test can forge output, so output only ever counts against a pass.
 
 mod blocks;
 mod counts;
@@ -23,40 +24,41 @@ use names::stable;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most tests that are named where some are missing.
+/// The maximum number of missing tests or packages that a message names.
 const NAMED: usize = 10;
 
-/// The reason of a failure where test runners found no test.
+/// The reason of a failure if test runners found no tests.
 pub(super) const NO_TESTS: &str =
-    "no test ran: the runners of tests found none; add a test, or take their steps out of the lane";
+    "no test ran: the test runners found none; add a test, or remove their steps from the lane";
 
-/// The reason against a step whose tests did not all come to their end.
+/// The reason against a step whose test program ended before its tests.
 const CUT_SHORT: &str = "a test program ended before its tests did";
-/// The reason against a step that passed while its tests failed.
-const CONTRADICTORY: &str = "its exit code says that all is well, and its tests say that some failed";
+/// The reason against a step that passed although its tests failed.
+const CONTRADICTORY: &str = "the step passed although its test output reports failures";
 
-/// What the steps of a gate run showed, by lane and step.
+/// The evidence of a gate run, by lane and step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Evidence {
     steps: BTreeMap<String, Shown>,
 }
 
-/// What one step showed.
+/// The evidence of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shown {
-    /// The tests of its machine report that ran, each with how often; `None` where there is no report.
+    /// The tests of the step's machine report that ran, and how often each ran; `None` without a
+    /// report.
     named: Option<BTreeMap<String, u32>>,
-    /// Whether the lane names no report, and the step's builds wrote some.
+    /// The lane names no report, and the step's builds wrote some.
     is_found: bool,
-    /// What was counted in its output.
+    /// The counts from the step's output.
     printed: Printed,
-    /// Whether the step said that all is well.
+    /// The step passed.
     is_green: bool,
 }
 
 impl Shown {
-    /// What a step's report says, where it has one, and what its output says. Where the lane names no
-    /// report, `found` has those that were there.
+    /// Combines the step's report, if the lane names one, with the counts from the step's output.
+    /// If the lane names no report, `found` holds the reports that builds wrote.
     pub(super) fn new(
         report: Option<&JunitReport>,
         found: Option<&JunitReport>,
@@ -67,7 +69,7 @@ impl Shown {
             let mut named = BTreeMap::new();
             for case in read.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
                 let name = format!("{} {}", case.suite, case.name);
-                // What the lane itself names is compared as it is.
+                // Names in a report that the lane names are compared unchanged.
                 let name = if report.is_some() { name.trim().to_owned() } else { stable(name.trim()) };
                 *named.entry(name).or_default() += 1;
             }
@@ -76,7 +78,7 @@ impl Shown {
         Self { named, is_found: report.is_none() && found.is_some(), printed, is_green }
     }
 
-    /// How many tests ran, as far as that is known.
+    /// Returns the number of tests that ran, if known.
     fn ran(&self) -> Option<u64> {
         match &self.named {
             Some(named) if !self.is_found => Some(sum(named)),
@@ -84,13 +86,14 @@ impl Shown {
         }
     }
 
-    /// How many of them are known by name.
+    /// Returns the number of tests that ran and are known by name.
     fn named(&self) -> u64 {
         self.named.as_ref().map_or(0, sum).max(self.printed.names().count()).min(self.ran().unwrap_or(0))
     }
 
-    /// Why this is less than what the base showed, and what did not run. `lane` has the tests of the reports that any step of the lane wrote:
-    /// builds that run at a time find each other's.
+    /// Returns the reason why this evidence falls short of the base's, and the tests that did not
+    /// run. Returns `None` if it does not. `lane` holds the tests of the reports that any step of
+    /// the lane wrote, because parallel builds find each other's reports.
     fn falls_short_of(&self, base: &Self, lane: &BTreeMap<String, u32>) -> Option<(String, Gone)> {
         if self.printed.breaks_off(&base.printed) {
             return Some((CUT_SHORT.into(), Gone::Nothing));
@@ -99,12 +102,14 @@ impl Shown {
         if !cut_short.is_empty() {
             return Some((format!("{CUT_SHORT}: {}", some(&cut_short)), Gone::Nothing));
         }
-        // What tests of runners print is nothing against a step, so it is only counted beyond what was so on the base.
+        // Tests of test runners print summaries with failures, so only failures beyond those of the
+        // base count.
         let before = if base.is_green { base.printed.failed() } else { base.printed.failed().saturating_sub(1) };
         if self.is_green && self.printed.failed() > before {
             return Some((CONTRADICTORY.into(), Gone::Nothing));
         }
-        // On a red base it is not known what a pass prints, and the last summary of a program is its own.
+        // A red base does not show what a passing step prints. The last summary of a program is the
+        // program's own, so its failures count.
         if self.is_green && !base.is_green && self.printed.ends_failed() {
             return Some((CONTRADICTORY.into(), Gone::Nothing));
         }
@@ -133,35 +138,38 @@ impl Shown {
             }
         }
         let (before, now) = (base.ran()?, self.ran().unwrap_or(0));
-        // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little but for Rust's.
+        // Runners print the output of failing tests, which may include sums of other runners. So
+        // the sum of a failed step is unreliable, except for Rust's test programs.
         let (before, now) = match (base.is_green, base.printed.own(), self.printed.own()) {
             (false, Some(before), Some(now)) => (before, now),
-            // But where more are skipped, a test that failed there may be among them.
+            // If more tests are skipped, a test that failed on the base may be among them.
             (false, ..) if now > 0 => {
                 let (skipped, there) = (self.printed.skipped(), base.printed.skipped());
-                let why = || format!("more tests were skipped than on the base: {skipped}, there {there}");
+                let why = || format!("more tests were skipped than on the base: {skipped} instead of {there}");
                 return (skipped > there).then(|| (why(), Gone::Count(skipped - there)));
             }
             _ => (before, now),
         };
         (now < before)
-            .then(|| (format!("fewer tests ran than on the base: {now}, there {before}"), Gone::Count(before - now)))
+            .then(|| (format!("fewer tests ran than on the base: {now} of {before}"), Gone::Count(before - now)))
     }
 }
 
 impl Evidence {
-    /// Takes down what a step showed.
+    /// Adds the evidence of a step.
     pub(super) fn add(&mut self, lane: &str, step: &str, shown: Shown) {
         self.steps.insert(format!("{lane}/{step}"), shown);
     }
 
-    /// How many tests ran in all; `None` where no step counts any, also where Go only says that it ran some.
+    /// Returns the number of tests that ran in all steps. `None` if no step counts tests, or if Go
+    /// only reports packages without counts.
     pub(super) fn ran(&self) -> Option<u64> {
         let ran = self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more));
         ran.filter(|ran| *ran > 0 || self.steps.values().all(|step| step.printed.packages().is_empty()))
     }
 
-    /// How many of these are known by name, so that each of the base was looked for.
+    /// Returns the number of tests that are known by name. fledge looks for each named test of the
+    /// base.
     pub(super) fn named(&self) -> u64 {
         self.steps.values().map(Shown::named).fold(0, u64::saturating_add)
     }
@@ -171,7 +179,8 @@ impl Evidence {
         self.ran() == Some(0)
     }
 
-    /// Returns a step that passed although its tests say otherwise, with the reason for people. For gate runs without a base.
+    /// Returns a message about a step that passed although its tests failed or were cut short. It
+    /// is for gate runs without a base.
     pub(super) fn contradiction(&self) -> Option<String> {
         let why = |shown: &Shown| match (shown.printed.ends_failed(), shown.printed.cut_short(None)) {
             (true, _) => Some(CONTRADICTORY.to_owned()),
@@ -181,7 +190,7 @@ impl Evidence {
         green.find_map(|(step, shown)| Some(format!("{step}: {}", why(shown)?)))
     }
 
-    /// Each step that showed less than on the base, and why.
+    /// Returns each step with less evidence than on the base, and the reason.
     pub(super) fn shortfalls(&self, base: &Self) -> Vec<Shortfall> {
         let short = |(step, base): (&String, &Shown)| {
             let now = self.steps.get(step).cloned().unwrap_or_default();
@@ -191,7 +200,8 @@ impl Evidence {
         base.steps.iter().filter_map(short).collect()
     }
 
-    /// The tests of the reports that the steps of this step's lane wrote without being asked.
+    /// Returns the tests of the reports that the lane does not name and that its steps wrote, with
+    /// the highest count of each. The lane is that of `step`.
     fn found_beside(&self, step: &str) -> BTreeMap<String, u32> {
         let lane_of = |step: &str| step.split_once('/').map_or_else(String::new, |(lane, _)| lane.to_owned());
         let mut all = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The names of tests in what test runners print, line by line. Pure.
+//! The names of tests in the output of test runners, line by line. Pure.
 
 use super::go;
 use super::runners::{is_node_sum, node_name};
@@ -6,7 +6,7 @@ use super::tap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most names that are kept of a family; of more, none is compared.
+/// The maximum number of names for a family. The names of a family with more are not compared.
 pub(super) const MOST_NAMES: usize = 20_000;
 
 /// A family of runners that name the tests they ran.
@@ -16,20 +16,22 @@ enum Family {
     Node,
     Ctest,
     GoogleTest,
-    /// Catch2 and doctest, where they print times (`-d yes`, `-d`).
+    /// Catch2 and doctest, if they print times (`-d yes`, `-d`).
     Timed,
     /// JUnit's console launcher.
     Console,
-    /// Programs that put the name right after the number of the Test Anything Protocol, such as bats.
+    /// Programs such as bats that print the name directly after the number of the Test Anything
+    /// Protocol.
     Tap,
-    /// Tests of Go. One that ran in several packages has a number each further time.
+    /// Tests of Go. The name of a test that runs more than once, in several packages, gets a
+    /// number.
     Go,
 }
 
-/// Returns the name of a test that ran by a line, and whether a line is a summary. Without a
-/// summary, a line that looks like a name is none.
+/// A family of runners. The first function returns the name of a test that ran from a line; the
+/// second returns whether a line is a summary. Names count only if there is a summary.
 type Namer = (Family, fn(&str) -> Option<&str>, fn(&str) -> bool);
-/// The families whose names have a line of their own.
+/// The families that print each name on a separate line.
 const NAMERS: [Namer; 6] = [
     (Family::Node, node_name, is_node_sum),
     (Family::Ctest, ctest_name, |line| line.contains("% tests passed, ") && line.contains(" failed out of ")),
@@ -39,16 +41,16 @@ const NAMERS: [Namer; 6] = [
     (Family::Console, console_name, |line| line.starts_with("[ ") && line.ends_with(" tests started         ]")),
 ];
 
-/// Tests that ran by their names.
+/// The names of tests that ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Names {
     tests: BTreeMap<Family, BTreeSet<String>>,
-    /// Families that have summed up.
+    /// Families that have printed a summary.
     summed: BTreeSet<Family>,
     /// The open branches of the tree that JUnit's console launcher prints, each with its column.
     #[serde(skip)]
     branches: Vec<(usize, String)>,
-    /// `TAP version 13` was printed: what follows a number may be the text of an assertion.
+    /// `TAP version 13` was printed, so the text after a number may be that of an assertion.
     #[serde(skip)]
     is_versioned: bool,
     /// The number of times that each test of Go ran.
@@ -57,7 +59,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Takes a line of output, without escape codes.
+    /// Reads a line of output without escape codes.
     pub(super) fn take(&mut self, line: &str) {
         let plain = line.trim();
         self.is_versioned |= plain.starts_with("TAP version ");
@@ -86,13 +88,13 @@ impl Names {
         }
     }
 
-    /// The number of tests with a name.
+    /// Returns the number of tests with a name.
     pub(super) fn count(&self) -> u64 {
         self.compared().map(|(_, names)| names.len() as u64).sum()
     }
 
-    /// The tests of the base that are not named here. Of a base that failed, what a failing test
-    /// printed of another runner does not count, where tests ran here.
+    /// Returns the tests of the base that are not named here. If the base failed and tests ran
+    /// here, a family that is absent here is ignored: a failing test may have printed its names.
     pub(super) fn missing<'b>(&self, base: &'b Self, base_is_green: bool, has_run: bool) -> BTreeSet<&'b str> {
         let mut missing = BTreeSet::new();
         for (family, before) in base.compared() {
@@ -106,8 +108,8 @@ impl Names {
         missing
     }
 
-    /// The families whose names can be compared. CTest prints the output of failing tests alone, so
-    /// beside its names those of the runners that it starts say nothing.
+    /// Returns the families whose names can be compared. CTest only prints the output of failing
+    /// tests. So if CTest prints names, the names of the runners that it starts are ignored.
     fn compared(&self) -> impl Iterator<Item = (Family, &BTreeSet<String>)> {
         let is_alone = self.summed.contains(&Family::Ctest) && self.tests.contains_key(&Family::Ctest);
         let known = self.tests.iter().filter(move |(family, names)| {
@@ -118,13 +120,14 @@ impl Names {
 
     fn add(&mut self, family: Family, name: String) {
         let names = self.tests.entry(family).or_default();
-        // One more than are kept tells that there are more.
+        // One name above the maximum shows that there are more.
         if !name.is_empty() && !is_crowded(names) {
             names.insert(name);
         }
     }
 
-    /// The path of a test in the tree of JUnit's console launcher: `CalcTest > adds()`.
+    /// Returns the path of a test in the tree of JUnit's console launcher, such as
+    /// `CalcTest > adds()`.
     fn branch(&mut self, line: &str) -> Option<String> {
         let (prefix, rest) = BRANCHES.iter().find_map(|mark| line.split_once(mark))?;
         if !prefix.chars().all(|char| [' ', '│', '|'].contains(&char)) {
@@ -143,13 +146,14 @@ fn is_crowded(names: &BTreeSet<String>) -> bool {
     names.len() > MOST_NAMES
 }
 
-/// The marks of branches, by the two themes of the launcher.
+/// The marks of branches in the two themes of the launcher.
 const BRANCHES: [&str; 4] = ["├─ ", "└─ ", "+-- ", "'-- "];
-/// The marks of tests that ran, and of those that did not.
+/// The marks of tests that ran. Those of [`LEFT_OUT`] did not.
 const RAN: [&str; 4] = ["✔", "✘", "[OK]", "[X]"];
 const LEFT_OUT: [&str; 4] = ["↷", "■", "[S]", "[A]"];
 
-/// The name of a branch, and whether it ran: `adds() ✔`, `halves() ✘ expected: <1> but was: <2>`.
+/// Splits a branch such as `adds() ✔` or `halves() ✘ expected: <1> but was: <2>` into its name and
+/// whether it ran.
 fn ended(rest: &str) -> (&str, bool) {
     let name = |mark: &&str| {
         let (name, after) = rest.split_once(*mark)?;
@@ -163,8 +167,9 @@ fn ended(rest: &str) -> (&str, bool) {
     }
 }
 
-/// `JUnit Jupiter > CalcTest > adds() :: SUCCESSFUL` of `--details=testfeed`, `Finished:    adds()
-/// ([engine:junit-jupiter]/[class:p.CalcTest]/[method:adds()])` of `--details=flat`
+/// Parses `JUnit Jupiter > CalcTest > adds() :: SUCCESSFUL` of `--details=testfeed`, or
+/// `Finished:    adds() ([engine:junit-jupiter]/[class:p.CalcTest]/[method:adds()])` of
+/// `--details=flat`.
 fn console_name(line: &str) -> Option<&str> {
     if let Some(path) = line.strip_suffix(" :: SUCCESSFUL").or_else(|| line.strip_suffix(" :: FAILED")) {
         return Some(path.split_once(" > ")?.1);
@@ -173,7 +178,7 @@ fn console_name(line: &str) -> Option<&str> {
     id.split_once("]/")?.1.strip_suffix(')')
 }
 
-/// ` 1/12 Test  #1: adds ....   Passed    0.01 sec`, `***Failed`, `***Timeout`
+/// Parses ` 1/12 Test  #1: adds ....   Passed    0.01 sec`, also with `***Failed` or `***Timeout`.
 fn ctest_name(line: &str) -> Option<&str> {
     let is_number = |text: &str| text.trim().parse::<u64>().is_ok();
     let (place, rest) = line.split_once(" Test ")?;
@@ -185,29 +190,32 @@ fn ctest_name(line: &str) -> Option<&str> {
     ([number, all, id].into_iter().all(is_number) && has_run).then_some(name)
 }
 
-/// `[       OK ] Calc.Adds (0 ms)`, `[  FAILED  ] All/P.Even/1, where GetParam() = 3 (0 ms)`. What a
-/// test prints without a line end is before it.
+/// Parses `[       OK ] Calc.Adds (0 ms)` or
+/// `[  FAILED  ] All/P.Even/1, where GetParam() = 3 (0 ms)`. Output of a test without a line end
+/// may precede it.
 fn googletest_name(line: &str) -> Option<&str> {
     let (_, rest) = ["[       OK ] ", "[  FAILED  ] "].iter().find_map(|mark| line.split_once(mark))?;
     let (name, _) = rest.rsplit_once(" (").filter(|(_, time)| time.ends_with(" ms)"))?;
     Some(name.split(", where ").next().unwrap_or(name))
 }
 
-/// `0.000 s: adds numbers`
+/// Parses `0.000 s: adds numbers`.
 fn timed_name(line: &str) -> Option<&str> {
     let (time, name) = line.split_once(" s: ")?;
     (time.contains('.') && time.parse::<f64>().is_ok()).then_some(name)
 }
 
-/// `All tests passed (3 assertions in 2 test cases)`, `test cases: 2 | 1 passed | 1 failed`,
-/// `[doctest] test cases: 3 | 3 passed | 0 failed | 0 skipped`
+/// Returns whether a line is `All tests passed (3 assertions in 2 test cases)`,
+/// `test cases: 2 | 1 passed | 1 failed` or
+/// `[doctest] test cases: 3 | 3 passed | 0 failed | 0 skipped`.
 fn is_timed_sum(line: &str) -> bool {
     line.strip_prefix("[doctest] ").unwrap_or(line).starts_with("test cases: ")
         || (line.starts_with("All tests passed (") && line.ends_with(')'))
 }
 
-/// A name without what differs from run to run: the values after the number of a parameterized
-/// test (`[1] 0.73`), hash codes (`Object@1b2c3d`), and bytes in memory (`16-byte object <90-F3`).
+/// Removes the parts of a name that differ from run to run. These are the values after the number
+/// of a parameterized test (`[1] 0.73`), hash codes (`Object@1b2c3d`), and bytes in memory
+/// (`16-byte object <90-F3`).
 pub(super) fn stable(name: &str) -> String {
     let end = name.find("-byte object <").or_else(|| number_end(name)).unwrap_or(name.len());
     let mut parts = name[..end].split('@');
@@ -220,7 +228,7 @@ pub(super) fn stable(name: &str) -> String {
     text
 }
 
-/// The end of the first number in brackets.
+/// Returns the end of the first number in brackets.
 fn number_end(name: &str) -> Option<usize> {
     let starts = name.match_indices('[').map(|(at, _)| at + 1);
     let end = |at: usize| {

@@ -1,4 +1,4 @@
-//! Tests counted from what the common runners print, line by line. Pure.
+//! Counts of tests from the output of common runners, line by line. Pure.
 
 use super::blocks::{Blocks, gradle_task};
 use super::counts::{Counts, Place};
@@ -9,27 +9,27 @@ use super::tap::Tap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What was counted in the output of a step.
+/// The counts of tests in the output of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::gate) struct Printed {
-    /// Tests that ran, and how many of them failed; `None` where no summary was seen.
+    /// Tests that ran and failed; `None` if no summary was printed.
     sum: Option<Sum>,
     /// Tests that were skipped.
     #[serde(default)]
     skipped: u64,
-    /// The tests of Rust's test programs alone, without those that a failing test printed.
+    /// Tests of Rust's test programs only, without those that a failing test printed.
     own: Own,
-    /// Test programs that said that they begin, less those that said how they ended.
+    /// The number of Rust's test programs that printed a start, minus those that printed a result.
     open: i64,
-    /// Tests that ran by their names.
+    /// The names of tests that ran.
     names: Names,
     /// The output of Go and its test programs.
     #[serde(default)]
     go: GoTests,
-    /// Tasks of Gradle ran tests, whose number is not known.
+    /// A Gradle task ran an unknown number of tests.
     #[serde(default)]
     is_uncounted: bool,
-    /// Plans of tests that none follows, and whether a plan had tests.
+    /// The number of plans that no test follows. `has_plans` is true if a document had tests.
     #[serde(default)]
     empty_plans: u64,
     #[serde(default)]
@@ -40,7 +40,7 @@ pub(in crate::gate) struct Printed {
     blocks: Blocks,
 }
 
-/// Tests that ran, and how many of them failed.
+/// Numbers of tests that ran and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum {
     ran: u64,
@@ -48,18 +48,18 @@ struct Sum {
 }
 
 /// Tests of Rust's test programs. A program that fails prints the output of its failing tests
-/// before its own summary, and such output may have summaries, too.
+/// before its own summary. That output may contain other summaries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Own {
     /// Tests of the programs that have ended.
     ended: u64,
-    /// The last summary since the output of failing tests began.
+    /// Tests of the last summary since the output of failing tests began.
     last: Option<u64>,
     /// The output of failing tests has begun.
     is_captured: bool,
-    /// A summary of another runner was seen, so whose the summaries are is not known.
+    /// Another runner printed a summary, so the source of the summaries is unknown.
     is_mixed: bool,
-    /// The number of failed tests in the last summary of the program.
+    /// The number of failed tests in the last summary of the current program.
     #[serde(default)]
     failed: u64,
     /// The last summary of an earlier program has failed tests.
@@ -75,7 +75,8 @@ impl Own {
             self.has_failed |= std::mem::take(&mut self.failed) > 0;
         }
         if let Some(Counts { ran, failed, place, .. }) = summed {
-            // Some summaries have a line for the sum and one for the failures; Go has lines for each test.
+            // Some summaries print the sum and the failures on separate lines. Go prints a line for
+            // each test.
             let goes_on = match place {
                 Place::Usual => ran == 0 || line.contains("=== RUN"),
                 Place::First | Place::Program => false,
@@ -95,14 +96,15 @@ impl Own {
 }
 
 impl Printed {
-    /// Returns how many tests Rust's test programs ran, without those that a failing test printed;
-    /// `None` where that is not known.
+    /// Returns the number of tests that Rust's test programs ran, without those that a failing test
+    /// printed; `None` if unknown.
     pub(super) fn own(&self) -> Option<u64> {
         let own = &self.own;
         (self.sum.is_some() && !own.is_mixed).then(|| own.ended.saturating_add(own.last.unwrap_or(0)))
     }
 
-    /// How many tests ran; `None` where the output does not say, as of packages of Go.
+    /// Returns the number of tests that ran; `None` if the output does not show it, as for Go
+    /// packages.
     pub(super) fn ran(&self) -> Option<u64> {
         self.sum.map(|sum| sum.ran).filter(|ran| *ran > 0 || (self.packages().is_empty() && !self.is_uncounted))
     }
@@ -112,32 +114,34 @@ impl Printed {
         self.skipped
     }
 
-    /// How many of them failed.
+    /// Returns the number of failed tests.
     pub(super) fn failed(&self) -> u64 {
         self.sum.map_or(0, |sum| sum.failed)
     }
 
-    /// Whether the last summary of a program says that tests failed: its own, since those of tests come before it.
+    /// Returns whether the last summary of a program has failed tests. The last summary is the
+    /// program's own, because its tests print theirs before it.
     pub(super) fn ends_failed(&self) -> bool {
         self.own.has_failed || self.own.failed > 0
     }
 
-    /// Returns whether more test programs than on the base began and never said how they ended.
+    /// Returns whether more test programs than on the base began and never printed a result.
     pub(super) fn breaks_off(&self, base: &Self) -> bool {
         self.open > base.open || (base.has_plans && self.empty_plans > base.empty_plans)
     }
 
-    /// The tests that ran by their names.
+    /// Returns the names of the tests that ran.
     pub(super) fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Packages of Go whose tests ran.
+    /// Returns the Go packages whose tests ran.
     pub(super) fn packages(&self) -> &BTreeSet<String> {
         self.go.packages()
     }
 
-    /// Returns the packages of Go whose test program ended before its tests did, although it did not on the base.
+    /// Returns the Go packages whose test program ended before its tests; see
+    /// [`GoTests::cut_short`].
     pub(super) fn cut_short(&self, base: Option<&Self>) -> BTreeSet<&str> {
         self.go.cut_short(base.map(|base| &base.go))
     }
@@ -147,7 +151,7 @@ impl Printed {
         self.go.note_command(command);
     }
 
-    /// Takes a line of output, without escape codes.
+    /// Reads a line of output without escape codes.
     pub(in crate::gate) fn take(&mut self, line: &str) {
         self.names.take(line);
         let (indented, line) = (line.trim_end(), line.trim());
@@ -180,7 +184,7 @@ impl Printed {
         }
     }
 
-    /// Takes the end of the output.
+    /// Adds the counts that are final only at the end of the output.
     pub(in crate::gate) fn end(&mut self) {
         let robot = self.blocks.end();
         self.count("", robot);
@@ -190,7 +194,7 @@ impl Printed {
         (self.tap, self.blocks) = (Tap::default(), Blocks::default());
     }
 
-    /// Counts what a line or a document sums up.
+    /// Adds the counts of a line or a document.
     fn count(&mut self, line: &str, summed: Option<Counts>) {
         self.own.take(line, summed);
         let Some(Counts { ran, failed, skipped, .. }) = summed else { return };
@@ -200,7 +204,8 @@ impl Printed {
         self.skipped = self.skipped.saturating_add(skipped);
     }
 
-    /// Takes the word of tox that all is well: what failed is in environments whose outcome it ignores.
+    /// Drops the failures when tox reports success. They are in environments whose outcome tox
+    /// ignores.
     fn forgive(&mut self) {
         self.own.failed = 0;
         if let Some(sum) = self.sum.as_mut() {
@@ -208,7 +213,8 @@ impl Printed {
         }
     }
 
-    /// Takes a line of a document of the Test Anything Protocol. What prove, Node and the like sum up counts instead of the documents.
+    /// Reads a line of a document of the Test Anything Protocol. Summaries of prove, Node and
+    /// similar runners count instead of the documents.
     fn take_tap(&mut self, line: &str, is_summary: bool) {
         let is_of_tap = line.starts_with("Files=") || line.starts_with("# ");
         if is_summary || is_node_sum(line) {
@@ -218,7 +224,7 @@ impl Printed {
         self.tap.take(line);
     }
 
-    /// Takes a line about a task of Gradle.
+    /// Reads a line about a Gradle task.
     fn take_gradle(&mut self, line: &str) {
         match gradle_task(line) {
             Some(true) => self.is_uncounted = true,
@@ -228,8 +234,9 @@ impl Printed {
     }
 }
 
-/// Returns whether a line is one with which Cargo starts a test program: `Running unittests src/lib.rs (target/debug/deps/a-1f)`,
-/// ``Running `target/debug/deps/a-1f` ``, `Doc-tests a`.
+/// Returns whether Cargo starts a test program with this line:
+/// `Running unittests src/lib.rs (target/debug/deps/a-1f)`, ``Running `target/debug/deps/a-1f` ``
+/// or `Doc-tests a`.
 fn is_program_of_cargo(line: &str) -> bool {
     if let Some(name) = line.strip_prefix("Doc-tests ") {
         return !name.contains(' ');
@@ -242,7 +249,7 @@ fn is_program_of_cargo(line: &str) -> bool {
         || (program.ends_with(')') && program.contains(" (") && is_file(program))
 }
 
-/// `congratulations :) (3.31 seconds)` of tox
+/// Returns whether a line is `congratulations :) (3.31 seconds)` of tox.
 fn is_tox_success(line: &str) -> bool {
     let time = line.strip_prefix("congratulations :)");
     time.is_some_and(|time| time.is_empty() || (time.starts_with(" (") && time.ends_with(" seconds)")))

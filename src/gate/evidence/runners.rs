@@ -1,12 +1,12 @@
-//! The lines with which the common test runners sum up. Pure.
+//! The summary lines of the common test runners. Pure.
 
 use super::counts::{Counts, FAILING, sum, with_failed};
 use super::{formats, go};
 
-/// Reads the counts of tests that ran and failed from a line. `None` if the line is no summary.
+/// Parses a summary line into the numbers of tests that ran and failed. Returns `None` for other
+/// lines.
 type Runner = fn(&str) -> Option<(u64, u64)>;
-/// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
-/// and how many of them failed.
+/// The parsers, one for each family of runners.
 const RUNNERS: [Runner; 21] = [
     none,
     libtest,
@@ -30,12 +30,12 @@ const RUNNERS: [Runner; 21] = [
     ava,
     deno,
 ];
-/// Reads the number of skipped tests from a line. `None` if the line says nothing about that.
+/// Parses the number of skipped tests in a line. Returns `None` if the line has none.
 type Skips = fn(&str) -> Option<u64>;
-/// Each knows the line by which one family of runners counts skipped tests, and whether its summary counts them among those
-/// that ran.
+/// The parsers of skipped tests, one for each family of runners. The flag is true if the runner's
+/// summary counts skipped tests among those that ran.
 const SKIPS: [(Skips, bool); 13] = [
-    // Code can make a test that calls it an expected failure, as it can skip it.
+    // The code under test can turn a test into an expected failure, just as it can skip the test.
     (|line| sum(pytest_counts(line)?, ',', &["skipped", "xfailed"]), false),
     (unittest_skipped, true),
     (node_skipped, false),
@@ -50,7 +50,7 @@ const SKIPS: [(Skips, bool); 13] = [
     (phpunit_skipped, true),
     (|line| exunit(line).and_then(|_| sum(line, ',', &["skipped"])), true),
 ];
-/// The lines by which runners say that they found no test.
+/// The lines that runners print if they find no tests.
 const NONE: [&str; 13] = [
     "Error: No tests found",
     "No specs found",
@@ -67,7 +67,8 @@ const NONE: [&str; 13] = [
     "ℹ tests 0",
 ];
 
-/// The tests that ran and those that failed by a line with which a runner sums up. Output of Go's tests is not read as a summary of another runner.
+/// Returns the tests that ran and failed by a summary line. Output of Go's tests (`is_of_go`) is
+/// not parsed as a summary of another runner.
 pub(super) fn summary(line: &str, is_of_go: bool) -> Option<Counts> {
     let counts = |(ran, failed)| Counts::new(ran, failed);
     if is_of_go {
@@ -76,7 +77,8 @@ pub(super) fn summary(line: &str, is_of_go: bool) -> Option<Counts> {
     formats::read(line).or_else(|| RUNNERS.iter().find_map(|runner| runner(line)).map(counts))
 }
 
-/// The skipped tests of a line, and whether the runner's summary counts them among those that ran.
+/// Returns the number of skipped tests in a line, and whether the runner's summary counts them
+/// among those that ran.
 pub(super) fn skipped(line: &str, is_of_go: bool) -> Option<(u64, bool)> {
     if is_of_go {
         return go::skipped(line).map(|count| (count, true));
@@ -84,15 +86,16 @@ pub(super) fn skipped(line: &str, is_of_go: bool) -> Option<(u64, bool)> {
     SKIPS.iter().find_map(|(skips, is_in_sum)| skips(line).map(|count| (count, *is_in_sum)))
 }
 
-/// `running 3 tests`, of Rust's test programs.
+/// Returns whether a line is `running 3 tests` of Rust's test programs.
 pub(super) fn is_libtest_start(line: &str) -> bool {
     let count =
         line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
     count.is_some_and(|count| count.parse::<u64>().is_ok())
 }
 
-/// A line of [`NONE`], `==== no tests ran in 0.01s ====` of pytest, and of Go `? m/b [no test files]` and
-/// `ok m/c 0.1s [no tests to run]`.
+/// Recognizes output without tests: a line of [`NONE`], `==== no tests ran in 0.01s ====` of
+/// pytest, `? m/b [no test files]` and `ok m/c 0.1s [no tests to run]` of Go, and empty summaries
+/// of Jest and Vitest.
 fn none(line: &str) -> Option<(u64, u64)> {
     let is_pytest = pytest_counts(line) == Some("no tests ran");
     let is_go = (line.starts_with("?") && line.ends_with("\t[no test files]"))
@@ -101,33 +104,34 @@ fn none(line: &str) -> Option<(u64, u64)> {
     (is_pytest || is_go || is_jest || NONE.contains(&line)).then_some((0, 0))
 }
 
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
+/// Parses
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`.
 fn libtest(line: &str) -> Option<(u64, u64)> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     with_failed(counts, ';', &["passed", "failed", "measured"], &[])
 }
 
-/// `Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped`
+/// Parses `Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped`.
 fn nextest(line: &str) -> Option<(u64, u64)> {
     let (_, rest) = line.strip_prefix("Summary [")?.split_once("] ")?;
     let (count, rest) = rest.split_once(" tests run:").or(rest.split_once(" test run:"))?;
     Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
 }
 
-/// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
+/// Parses `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars.
 fn pytest(line: &str) -> Option<(u64, u64)> {
     let ran = ["passed", "failed", "error", "errors", "xpassed"];
     with_failed(pytest_counts(line)?, ',', &ran, &["skipped", "xfailed", "deselected"])
 }
 
-/// What pytest's last line counts, without the time.
+/// Returns the counts in pytest's last line, without the time.
 fn pytest_counts(line: &str) -> Option<&str> {
     let (counts, time) = line.trim_matches('=').trim().rsplit_once(" in ")?;
     let seconds = time.split_whitespace().next()?.strip_suffix('s')?;
     seconds.parse::<f64>().ok().map(|_| counts)
 }
 
-/// `Ran 3 tests in 0.001s`
+/// Parses `Ran 3 tests in 0.001s` or `FAILED (failures=1)`.
 fn unittest(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("FAILED (") {
         let each = counts.trim_end_matches(')').split(',').filter_map(|part| part.split_once('='));
@@ -141,13 +145,14 @@ fn unittest(line: &str) -> Option<(u64, u64)> {
     (rest.starts_with("tests in ") || rest.starts_with("test in ")).then(|| Some((count.parse().ok()?, 0)))?
 }
 
-/// `OK (skipped=2)`, `FAILED (failures=1, skipped=2)`
+/// Parses `OK (skipped=2)` or `FAILED (failures=1, skipped=2)`.
 fn unittest_skipped(line: &str) -> Option<u64> {
     let counts = line.strip_prefix("OK (").or(line.strip_prefix("FAILED ("))?.strip_suffix(')')?;
     counts.split(',').find_map(|part| part.trim().strip_prefix("skipped=")?.parse().ok())
 }
 
-/// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other; tape has one more blank
+/// Parses `# pass 3` and `# fail 0` of Node's TAP reporter, or `ℹ pass 3` of the other reporter.
+/// tape prints one more blank.
 fn node(line: &str) -> Option<(u64, u64)> {
     let rest = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?;
     let (word, count) = rest.split_once(' ')?;
@@ -159,20 +164,22 @@ fn node(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `# skipped 1` of the TAP reporter, `ℹ skipped 1` of the other, `# skip  1` of tape and QUnit
+/// Parses `# skipped 1` of Node's TAP reporter, `ℹ skipped 1` of the other reporter, or `# skip  1`
+/// of tape and QUnit.
 fn node_skipped(line: &str) -> Option<u64> {
     let (word, count) = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?.split_once(' ')?;
     ["skip", "skipped"].contains(&word).then(|| count.trim().parse().ok())?
 }
 
-/// `# tests 4` of the TAP reporter, `ℹ tests 4` of the other
+/// Returns whether a line is `# tests 4` of Node's TAP reporter or `ℹ tests 4` of the other
+/// reporter.
 pub(super) fn is_node_sum(line: &str) -> bool {
     let rest = line.strip_prefix("# tests ").or_else(|| line.strip_prefix("ℹ tests "));
     rest.is_some_and(|count| count.parse::<u64>().is_ok())
 }
 
-/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line
-/// with this mark, without a time.
+/// Returns the name in `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds` or `not ok 1 - adds`. A
+/// line with `✔` or `✖` needs the time, because many tools begin lines with these marks.
 pub(super) fn node_name(line: &str) -> Option<&str> {
     let marked = line.strip_prefix("✔ ").or_else(|| line.strip_prefix("✖ "));
     let name = match marked {
@@ -186,8 +193,8 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
     (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
 }
 
-/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`, and Pest `Tests:    1 failed, 2 passed
-/// (3 assertions)`
+/// Parses `Tests:       1 failed, 5 passed, 6 total` of Jest, ` Tests  1 failed | 5 passed (6)` of
+/// Vitest, or `Tests:    1 failed, 2 passed (3 assertions)` of Pest.
 pub(super) fn jest(line: &str) -> Option<Counts> {
     let (counts, separator) = jest_counts(line)?;
     let (ran, failed) = with_failed(counts, separator, &["failed", "passed"], &["skipped", "todo"])?;
@@ -202,7 +209,7 @@ fn jest_counts(line: &str) -> Option<(&str, char)> {
     Some((counts.split('(').next()?, separator))
 }
 
-/// `5 passing (10ms)` and `1 failing`
+/// Parses `5 passing (10ms)` and `1 failing`.
 fn mocha(line: &str) -> Option<(u64, u64)> {
     let (count, rest) = line.split_once(' ')?;
     if rest == "failing" {
@@ -212,21 +219,21 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
     rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
 }
 
-/// `83% tests passed, 2 tests failed out of 12`
+/// Parses `83% tests passed, 2 tests failed out of 12`.
 fn ctest(line: &str) -> Option<(u64, u64)> {
     let (_, rest) = line.split_once("% tests passed, ")?;
     let (failed, all) = rest.split_once(" tests failed out of ").or(rest.split_once(" test failed out of "))?;
     Some((all.parse().ok()?, failed.parse().ok()?))
 }
 
-/// `2 - adds (Skipped)`, in the list below the summary
+/// Parses `2 - adds (Skipped)` in the list below the summary.
 fn ctest_skipped(line: &str) -> Option<u64> {
     let (number, _) = line.strip_suffix(" (Skipped)")?.split_once(" - ")?;
     number.parse::<u64>().ok().map(|_| 1)
 }
 
-/// `[==========] 12 tests from 3 test suites ran. (5 ms total)` and `[  FAILED  ] 2 tests, listed
-/// below:`
+/// Parses `[==========] 12 tests from 3 test suites ran. (5 ms total)` and
+/// `[  FAILED  ] 2 tests, listed below:`.
 fn googletest(line: &str) -> Option<(u64, u64)> {
     let count = |rest: &str| rest.split(' ').next()?.parse::<u64>().ok();
     if let Some(rest) = line.strip_prefix("[==========] ") {
@@ -236,13 +243,14 @@ fn googletest(line: &str) -> Option<(u64, u64)> {
     Some((0, count(rest)?))
 }
 
-/// `[  SKIPPED ] 2 tests, listed below:`
+/// Parses `[  SKIPPED ] 2 tests, listed below:`.
 fn googletest_skipped(line: &str) -> Option<u64> {
     let count = line.strip_prefix("[  SKIPPED ] ").filter(|rest| rest.ends_with(", listed below:"))?;
     count.split(' ').next()?.parse().ok()
 }
 
-/// `All tests passed (5 assertions in 3 test cases)`, else `test cases: 3 | 2 passed | 1 failed | 1 failed as expected`
+/// Parses `All tests passed (5 assertions in 3 test cases)` or
+/// `test cases: 3 | 2 passed | 1 failed | 1 failed as expected`.
 fn catch2(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("All tests passed (").and_then(|rest| rest.strip_suffix(')')) {
         let (_, cases) = counts.split_once(" in ")?;
@@ -253,14 +261,14 @@ fn catch2(line: &str) -> Option<(u64, u64)> {
     with_failed(&counts.join("|"), '|', &["passed", "failed"], &[])
 }
 
-/// `[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped`
+/// Parses `[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped`.
 fn doctest(line: &str) -> Option<(u64, u64)> {
     let counts = line.strip_prefix("[doctest] test cases:")?;
     with_failed(counts.split_once('|')?.1, '|', &["passed", "failed"], &[])
 }
 
-/// `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven, without the lines of single
-/// classes, which have a time
+/// Parses `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven. Lines of single
+/// classes, which have a time, do not count.
 fn surefire(line: &str) -> Option<(u64, u64)> {
     let [ran, failures, errors, _] = surefire_counts(line)?;
     Some((ran, failures.saturating_add(errors)))
@@ -277,8 +285,8 @@ fn surefire_counts(line: &str) -> Option<[u64; 4]> {
     Some([named("Tests run")?, named("Failures")?, named("Errors")?, named("Skipped")?])
 }
 
-/// `[         7 tests started         ]`, `[         0 tests failed          ]` and `[         1 containers failed     ]` of JUnit's
-/// console launcher
+/// Parses `[         7 tests started         ]`, `[         0 tests failed          ]` and
+/// `[         1 containers failed     ]` of JUnit's console launcher.
 fn console(line: &str) -> Option<(u64, u64)> {
     let (count, what) = line.strip_prefix("[ ")?.strip_suffix(" ]")?.trim().split_once(' ')?;
     let count = count.parse().ok()?;
@@ -290,21 +298,22 @@ fn console(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `12 examples, 1 failure, 2 pending, 1 error occurred outside of examples`, also of Hspec, Crystal and specs2
+/// Parses `12 examples, 1 failure, 2 pending, 1 error occurred outside of examples` of RSpec,
+/// Hspec, Crystal and specs2.
 fn rspec(line: &str) -> Option<(u64, u64)> {
     let ran = sum(line, ',', &["example", "examples"])?;
     sum(line, ',', &["failure", "failures"])?;
     Some((ran, sum(line, ',', FAILING)?))
 }
 
-/// `5 runs, 7 assertions, 0 failures, 1 errors, 0 skips`
+/// Parses `5 runs, 7 assertions, 0 failures, 1 errors, 0 skips`.
 fn minitest(line: &str) -> Option<(u64, u64)> {
     let ran = sum(line, ',', &["runs", "tests"])?;
     sum(line, ',', &["assertions"])?;
     Some((ran, sum(line, ',', &["failures", "errors"])?))
 }
 
-/// `OK (5 tests, 7 assertions)`, else `Tests: 5, Assertions: 7, Failures: 1, Skipped: 1.`
+/// Parses `OK (5 tests, 7 assertions)` or `Tests: 5, Assertions: 7, Failures: 1, Skipped: 1.`
 fn phpunit(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("OK (").and_then(|rest| rest.strip_suffix(')')) {
         sum(counts, ',', &["assertion", "assertions"])?;
@@ -325,14 +334,15 @@ fn phpunit_skipped(line: &str) -> Option<u64> {
     Some(named("Skipped: ").unwrap_or(0).saturating_add(named("Incomplete: ").unwrap_or(0)))
 }
 
-/// `1 doctest, 5 tests, 1 failure, 1 invalid, 1 skipped`, also the form of bats for people
+/// Parses `1 doctest, 5 tests, 1 failure, 1 invalid, 1 skipped` of ExUnit. bats prints the same
+/// form for people.
 fn exunit(line: &str) -> Option<(u64, u64)> {
     sum(line, ',', &["failure", "failures"])?;
     let failed = sum(line, ',', &["failure", "failures", "invalid"])?;
     Some((sum(line, ',', &["doctest", "doctests", "test", "tests", "property", "properties"])?, failed))
 }
 
-/// `5 tests passed` and `2 tests failed`, of AVA
+/// Parses `5 tests passed` and `2 tests failed` of AVA.
 fn ava(line: &str) -> Option<(u64, u64)> {
     let (count, rest) = line.split_once(' ')?;
     match rest {
@@ -342,7 +352,7 @@ fn ava(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `ok | 5 passed (2 steps) | 1 failed (12ms)` of Deno; ` 5 pass` and ` 1 fail` of Bun
+/// Parses `ok | 5 passed (2 steps) | 1 failed (12ms)` of Deno, or ` 5 pass` and ` 1 fail` of Bun.
 fn deno(line: &str) -> Option<(u64, u64)> {
     if let Some(counts) = line.strip_prefix("ok | ").or(line.strip_prefix("FAILED | ")) {
         return with_failed(counts, '|', &["passed", "failed"], &[]);

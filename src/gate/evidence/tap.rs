@@ -1,20 +1,22 @@
-//! Reads documents of the Test Anything Protocol, as programs of Perl, bats, busted and others print them. Pure.
+//! A reader for documents of the Test Anything Protocol, which Perl programs, bats, busted and
+//! others print. Pure.
 
 use super::counts::Counts;
 
-/// The most documents that are open at a time.
+/// The maximum number of open documents.
 const MOST_OPEN: usize = 64;
 
 /// The documents since the last summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tap {
-    /// Those that have not come to their end, the newest last. Programs that run at a time print theirs between each other's lines.
+    /// Documents that have not ended, the newest last. Parallel programs mix the lines of their
+    /// documents.
     open: Vec<Document>,
     /// The counts of the documents that have ended.
     ended: Option<Counts>,
-    /// Plans without a test after them.
+    /// The number of plans that no test follows.
     empty: u64,
-    /// A document had tests.
+    /// At least one document had tests.
     has_tests: bool,
 }
 
@@ -25,7 +27,7 @@ struct Document {
     seen: u64,
     failed: u64,
     skipped: u64,
-    /// It has no plan, and another summary came after its tests.
+    /// The document has no plan, and another summary followed its tests.
     is_doubtful: bool,
 }
 
@@ -36,7 +38,8 @@ impl Document {
 }
 
 impl Tap {
-    /// Takes a line of output with its indentation: subtests are indented and count in their parent.
+    /// Reads a line of output with its indentation. Subtests are indented and count as part of
+    /// their parent.
     pub(super) fn take(&mut self, line: &str) {
         if let Some((planned, is_skipped)) = plan(line) {
             self.take_plan(planned, is_skipped);
@@ -52,7 +55,7 @@ impl Tap {
         if planned == 0 {
             return self.close(Document { planned: Some(0), skipped: u64::from(is_skipped), ..Document::default() });
         }
-        // A plan after the tests is the end.
+        // A plan after the tests ends the document.
         self.open.retain(|document| !document.is_doubtful || document.seen == planned);
         let unplanned = |document: &Document| document.planned.is_none();
         let fits = |document: &Document| unplanned(document) && document.seen == planned;
@@ -67,7 +70,8 @@ impl Tap {
         let is_next = |document: &Document| document.seen + 1 == test.number;
         let is_planned = |document: &Document| document.planned.is_some();
         let place = match self.open.iter().rposition(is_next) {
-            // Without a plan, a line that only looks like a test has any number.
+            // In a document without a plan, a line with an unexpected number may only look like a
+            // test.
             None if test.number != 1 => self.open.iter().rposition(is_planned),
             place => place,
         };
@@ -97,8 +101,8 @@ impl Tap {
         self.open.push(document);
     }
 
-    /// Returns the counts of the documents that have ended, where another summary follows. `is_own`: it sums up documents, also one whose
-    /// plan comes last.
+    /// Returns the counts of the documents that have ended, when another summary follows. `is_own`:
+    /// that summary covers the documents, including one whose plan comes last.
     pub(super) fn take_ended(&mut self, is_own: bool) -> Option<Counts> {
         for document in self.open.iter_mut().filter(|document| document.planned.is_none()) {
             document.is_doubtful = true;
@@ -108,18 +112,20 @@ impl Tap {
         self.ended.take()
     }
 
-    /// Takes the end of the output. Returns the counts of the documents since the last summary; `None` if there was none.
+    /// Closes all documents at the end of the output. Returns the counts of the documents since the
+    /// last summary; `None` if there are none.
     pub(super) fn end(&mut self) -> Option<Counts> {
         std::mem::take(&mut self.open).into_iter().for_each(|document| self.close(document));
         self.ended.take()
     }
 
-    /// The number of plans without a test after them, as of a program that ended at its start.
+    /// Returns the number of plans that no test follows, such as that of a program that ended at
+    /// its start.
     pub(super) fn empty(&self) -> u64 {
         self.empty
     }
 
-    /// Whether a document had tests.
+    /// Returns whether a document had tests.
     pub(super) fn has_tests(&self) -> bool {
         self.has_tests
     }
@@ -134,18 +140,18 @@ impl Tap {
                 return;
             }
             Some(planned) => {
-                // What was planned and did not run has failed.
+                // Planned tests that did not run count as failed.
                 let missing = planned.saturating_sub(seen);
                 Counts::new(seen.saturating_sub(skipped), failed.saturating_add(missing)).with_skipped(skipped)
             }
-            // Lines that only look like tests have no plan.
+            // Lines without a plan may only look like tests.
             None => return,
         };
         self.ended = Some(self.ended.unwrap_or_default().plus(counts));
     }
 }
 
-/// A line of a test.
+/// A line that reports a test.
 struct Test {
     number: u64,
     has_failed: bool,
@@ -153,20 +159,22 @@ struct Test {
 }
 
 impl Test {
-    /// `ok 1 - adds`, `not ok 2 halves`, `ok 3 # skip no net`, `not ok 4 - later # TODO`. An expected failure counts as skipped.
+    /// Parses `ok 1 - adds`, `not ok 2 halves`, `ok 3 # skip no net` or `not ok 4 - later # TODO`.
+    /// An expected failure counts as skipped.
     fn read(line: &str) -> Option<Self> {
         let (rest, is_ok) = line.strip_prefix("not ").map_or((line, true), |rest| (rest, false));
         let rest = rest.strip_prefix("ok ")?;
         let (number, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let mut directives = text.split('#').skip(1).filter_map(|part| part.trim_start().get(..4));
-        // Another `#` may stand before the directive, and in its reason.
+        // Another `#` may occur before the directive and in its reason.
         let directive = directives.find(|word| ["skip", "todo"].iter().any(|known| word.eq_ignore_ascii_case(known)));
         let is_skipped = directive.is_some_and(|word| word.eq_ignore_ascii_case("skip") || !is_ok);
         Some(Self { number: number.parse().ok()?, has_failed: !is_ok && !is_skipped, is_skipped })
     }
 }
 
-/// `1..3`, `1..0 # SKIP no net`: how many tests are planned, and whether the document is skipped.
+/// Parses `1..3` or `1..0 # SKIP no net`. Returns the number of planned tests, and whether the
+/// document is skipped.
 fn plan(line: &str) -> Option<(u64, bool)> {
     let rest = line.strip_prefix("1..")?;
     let (count, comment) = rest.split_once('#').unwrap_or((rest, ""));
@@ -175,8 +183,9 @@ fn plan(line: &str) -> Option<(u64, bool)> {
     (comment.is_empty() || is_skipped).then_some((count, is_skipped && count == 0))
 }
 
-/// The name of a test that ran, of runners that put it right after the number (bats, Mocha): `ok 1 adds`. Descriptions of other programs, and
-/// those with digits, may differ from run to run.
+/// Returns the name of a test that ran, as in `ok 1 adds`, from runners that print it directly
+/// after the number (bats, Mocha). Other descriptions, and those with digits, may differ from run
+/// to run.
 pub(super) fn name(line: &str) -> Option<&str> {
     Test::read(line).filter(|test| !test.is_skipped)?;
     let (_, name) = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ")?.split_once(' ')?;
@@ -214,18 +223,18 @@ mod tests {
             ("1..0 # SKIP no net", 0, 0, 1),
             ("1..3\nok 1 - a", 1, 2, 0),
             ("1..3\nok 1 - a\nBail out!  no db", 2, 2, 0),
-            // Two programs, and two that plan at their end.
+            // Two programs with plans at the start, and two with plans at the end.
             ("1..1\nok 1\n1..2\nok 1\nnot ok 2", 3, 1, 0),
             ("ok 1 a\n1..1\nok 1 b\nok 2 c\n1..2", 3, 0, 0),
             ("1..1\nok 1 - a\nok 1 - b\nok 2 - c\n1..2", 3, 0, 0),
-            // bats, and busted.
+            // bats and busted.
             ("1..3\nok 1 adds\nnot ok 2 halves\n# (in test file a.bats, line 2)\nok 3 net # skip no net", 2, 1, 1),
             ("ok 1 - s adds\nnot ok 2 - s halves\nok 3 - # SKIP s later\n1..3", 2, 1, 1),
-            // Two that run at a time.
+            // Parallel programs.
             ("1..3\nok 1\n1..2\nok 1\nok 2\nok 2\nok 3", 5, 0, 0),
             ("1..2\n1..2\nok 1\nok 1\nok 2\nnot ok 2", 4, 1, 0),
             ("ok 1 a\nok 1 b\nok 2 c\nok 2 d\n1..2\n1..2", 4, 0, 0),
-            // One that ended early, and another one.
+            // A program that ended early, and another program.
             ("1..3\nok 1\n1..2\nok 1\nok 2", 3, 2, 0),
             ("1..2\nok 1 - a\nnot ok 2 - later # TODO see issue #12", 1, 0, 1),
             ("1..1\nnot ok 1 - issue #12", 1, 1, 0),
@@ -242,7 +251,8 @@ mod tests {
         tap.take("ok 2 - b");
         assert_eq!(tap.take_ended(false), Some(Counts::new(2, 0)));
         assert_eq!(tap.end(), None);
-        // What had no plan before it is no document after it, unless the plan is of its tests.
+        // Tests without a plan before the summary form a document only if a later plan has their
+        // number.
         for (planned, counts) in [(2, Some(Counts::new(2, 0))), (1, Some(Counts::new(1, 1)))] {
             let mut tap = Tap::default();
             tap.take("not ok 1 - x");

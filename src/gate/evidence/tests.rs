@@ -1,4 +1,4 @@
-//! What counts against a gate run.
+//! Tests of evidence that counts against a gate run.
 
 use super::*;
 
@@ -51,13 +51,13 @@ fn reports_that_were_found_name_tests_and_count_beside_what_is_printed() {
     assert_eq!((base.ran(), base.named()), (Some(3), 2));
     let other = "<testcase name='a'/><testcase name='[1] 0.7'/>";
     assert_eq!(shortfalls(base.clone(), found(other, jest)), [""; 0]);
-    let fewer = ["verify/test: fewer tests ran than on the base: 2, there 3"];
+    let fewer = ["verify/test: fewer tests ran than on the base: 2 of 3"];
     assert_eq!(shortfalls(base.clone(), found(other, less)), fewer);
     let gone = ["verify/test: tests of the base did not run: [1]"];
     assert_eq!(shortfalls(base.clone(), found("<testcase name='a'/><testcase name='b'/>", jest)), gone);
     let none = ["verify/test: tests of the base did not run: [1], a"];
     assert_eq!(shortfalls(base.clone(), printed(jest)), none);
-    // A build that runs at the same time may have found the reports.
+    // A parallel build may have found the reports.
     let [mut before, mut after] = [Evidence::default(), Evidence::default()];
     before.add("verify", "test", base.clone());
     after.add("verify", "test", printed(jest));
@@ -77,8 +77,8 @@ fn a_test_of_one_name_must_run_as_often_but_for_what_was_skipped_on_the_base() {
 fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
     let base = printed("running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored;");
     let one = printed("running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored;");
-    assert_eq!(shortfalls(base.clone(), one.clone()), ["verify/test: fewer tests ran than on the base: 1, there 2"]);
-    assert_eq!(shortfalls(base.clone(), printed("")), ["verify/test: fewer tests ran than on the base: 0, there 2"]);
+    assert_eq!(shortfalls(base.clone(), one.clone()), ["verify/test: fewer tests ran than on the base: 1 of 2"]);
+    assert_eq!(shortfalls(base.clone(), printed("")), ["verify/test: fewer tests ran than on the base: 0 of 2"]);
     assert_eq!(shortfalls(one, base), [""; 0]);
     assert_eq!(shortfalls(printed(""), printed("")), [""; 0]);
 }
@@ -87,7 +87,7 @@ fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
 fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_the_base_is_not() {
     let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
     let red = Shown { is_green: false, ..printed(failed) };
-    let told = ["verify/test: its exit code says that all is well, and its tests say that some failed"];
+    let told = ["verify/test: the step passed although its test output reports failures"];
     assert_eq!(shortfalls(red.clone(), printed(failed)), told);
     let two = "running 3 tests\ntest result: FAILED. 1 passed; 2 failed;";
     assert_eq!(shortfalls(Shown { is_green: false, ..printed(two) }, printed(failed)), told);
@@ -102,13 +102,13 @@ fn sums_of_a_step_that_failed_on_the_base_are_not_compared_but_for_none() {
         "running 1 test\ntest result: FAILED. 0 passed; 1 failed;\nSummary [ 0.01s] 3 tests run: 2 passed, 1 failed";
     let red = Shown { is_green: false, ..printed(captured) };
     assert_eq!(shortfalls(red.clone(), printed("Summary [ 0.01s] 3 tests run: 3 passed")), [""; 0]);
-    assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0, there 4"]);
+    assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0 of 4"]);
 }
 
 #[test]
 fn a_test_that_failed_on_the_base_is_not_skipped_now() {
     let red = Shown { is_green: false, ..printed("Ran 2 tests in 0.001s\nFAILED (failures=1)") };
-    let told = ["verify/test: more tests were skipped than on the base: 1, there 0"];
+    let told = ["verify/test: more tests were skipped than on the base: 1 instead of 0"];
     assert_eq!(shortfalls(red.clone(), printed("Ran 2 tests in 0.001s\nOK (skipped=1)")), told);
     let more = printed("Ran 3 tests in 0.001s\nOK (skipped=1)");
     assert_eq!(shortfalls(red, more), told, "also where a new one takes its place in the sum");
@@ -123,7 +123,7 @@ fn more_skipped_tests_than_on_a_base_that_passed_are_told() {
     };
     let [base, now] = ["2 passed in 0.1s", "2 passed, 1 skipped in 0.1s"].map(evidence);
     assert_eq!(told(&now, &base), [""; 0]);
-    assert_eq!(now.more_skipped(&base).unwrap(), "more tests were skipped than on the base: 1, there 0");
+    assert_eq!(now.more_skipped(&base).unwrap(), "more tests were skipped than on the base: 1 instead of 0");
     assert_eq!(base.more_skipped(&now), None);
 }
 
@@ -137,7 +137,7 @@ fn a_test_of_rust_that_failed_on_the_base_is_missed_whatever_it_printed() {
     let red = Shown { is_green: false, ..printed(&base) };
     let now = |count: u64| printed(&format!("running {count} tests\ntest result: ok. {count} passed; 0 failed;"));
     assert_eq!(shortfalls(red.clone(), now(3)), [""; 0]);
-    assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2, there 3"]);
+    assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2 of 3"]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_test_program_that_ends_in_the_middle_is_told() {
 fn a_step_that_ran_on_the_base_and_is_not_there_showed_nothing() {
     let mut base = Evidence::default();
     base.add("verify", "test", printed("3 passed in 0.1s"));
-    assert_eq!(told(&Evidence::default(), &base), ["verify/test: fewer tests ran than on the base: 0, there 3"]);
+    assert_eq!(told(&Evidence::default(), &base), ["verify/test: fewer tests ran than on the base: 0 of 3"]);
     assert_eq!((base.ran(), Evidence::default().ran()), (Some(3), None));
 }
 
@@ -179,7 +179,7 @@ fn a_step_that_passes_with_failing_tests_contradicts_itself_without_a_base() {
         evidence.add("verify", "test", Shown { is_green, ..Shown::new(None, None, printed, true) });
         evidence.contradiction()
     };
-    let told = "verify/test: its exit code says that all is well, and its tests say that some failed";
+    let told = "verify/test: the step passed although its test output reports failures";
     let failed = "1..2\nok 1 - adds\nnot ok 2 - halves";
     assert_eq!(contradiction(failed, true).unwrap(), told);
     assert_eq!(contradiction(failed, false), None);

@@ -1,4 +1,4 @@
-//! Tests inside of product files: which changes of them are told.
+//! Tests of which changes to tests inside of product files are reported.
 
 use super::*;
 

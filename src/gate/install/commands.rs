@@ -1,5 +1,6 @@
-//! Derives the commands that install what manifests and lock files name, from the package managers
-//! of a project. None of them runs a script of a package. Pure; the caller reads installed files.
+//! Derivation of the commands that install the dependencies of manifests and lock files, for the
+//! package managers of a project. No command runs a script of a package. Pure; the caller reads
+//! installed files.
 
 use super::differ::is_requirements;
 use super::refused::is_plain;
@@ -10,20 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A command that installs dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Command {
-    /// The folder that it runs in, relative to the root; empty for the root itself.
+    /// The folder in which the command runs, relative to the root; empty for the root.
     pub(super) folder: String,
-    /// The command line.
+    /// The command, of one or more lines. Messages show its last line.
     pub(super) run: String,
-    /// It fills folders of the workspace, and not only a cache in the home.
+    /// The command fills folders of the workspace, not only a cache in the home.
     pub(super) fills_folders: bool,
-    /// Only hold-out lanes need it, so no agent may read it.
+    /// Only hold-out lanes need the command, so no agent may read it.
     pub(super) is_hidden: bool,
 }
 
-/// The words that stand for a hidden command.
+/// The text that messages show instead of a hidden command.
 const HIDDEN: &str = "an installation for hold-out checks";
 
-/// The facts about a project.
+/// The facts about a project from which its commands are derived.
 pub(super) struct Project<'p> {
     /// The manifests and lock files that name other dependencies than on the base.
     pub(super) changed: &'p BTreeSet<String>,
@@ -33,15 +34,15 @@ pub(super) struct Project<'p> {
     pub(super) installed: &'p Installed,
     /// The command lines of the lanes.
     pub(super) steps: &'p [String],
-    /// New requirements of Python, by the manifest and the table that lists them.
+    /// New Python requirements, by manifest and by the table that lists them.
     pub(super) requirements: &'p BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Reads a file of what is installed.
+    /// Reads an installed file.
     pub(super) read: &'p dyn Fn(&str) -> Option<String>,
-    /// Lists what is in a folder of what is installed.
+    /// Lists the names in an installed folder.
     pub(super) list: &'p dyn Fn(&str) -> Vec<String>,
 }
 
-/// The package managers of lock files.
+/// Lock files of Node and their package managers.
 const NODE_LOCKS: [(&str, Node); 6] = [
     ("pnpm-lock.yaml", Node::Pnpm),
     ("yarn.lock", Node::Yarn),
@@ -50,14 +51,14 @@ const NODE_LOCKS: [(&str, Node); 6] = [
     ("package-lock.json", Node::Npm),
     ("npm-shrinkwrap.json", Node::Npm),
 ];
-/// Files in `node_modules` by which a package manager knows what it has installed.
+/// Files in `node_modules` in which package managers record their installations.
 const NODE_MARKS: [(&str, Node); 4] = [
     (".modules.yaml", Node::Pnpm),
     (".yarn-state.yml", Node::Berry),
     (".yarn-integrity", Node::Yarn),
     (".package-lock.json", Node::Npm),
 ];
-/// Names of folders with an environment of Python.
+/// Names of folders that may hold a Python environment.
 const ENVIRONMENTS: [&str; 5] = [".venv", "venv", "env", ".env", "virtualenv"];
 
 /// A package manager of Node.
@@ -67,13 +68,13 @@ enum Node {
     Pnpm,
     /// Yarn 1.
     Yarn,
-    /// Later ones.
+    /// Later versions of Yarn.
     Berry,
     Bun,
 }
 
-/// Has Gradle fetch what each configuration of each project resolves to; `gradle dependencies`
-/// fetches no archives.
+/// Shell text that writes a script for Gradle. Its task fetches the archives that each
+/// configuration of each project resolves to. `gradle dependencies` does not fetch archives.
 const GRADLE: &str = r#"cat >"${TMPDIR:-/tmp}/install.gradle" <<'END'
 allprojects { p ->
   p.tasks.register('installDependencies') {
@@ -83,7 +84,7 @@ allprojects { p ->
 END
 "#;
 
-/// Words of command lines, for each group of package managers: the programs that they serve.
+/// Programs in command lines, by the group of package managers that serves them.
 const CARGO: &[&str] = &["cargo", "rustc", "maturin"];
 const NODE: &[&str] = &["node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno", "tsc", "jest", "vitest", "eslint"];
 const GO: &[&str] = &["go", "gofmt", "golangci-lint", "gotestsum"];
@@ -94,8 +95,8 @@ const PYTHON: &[&str] = &[
 ];
 const OTHERS: &[&str] = &["bundle", "rake", "rspec", "composer", "phpunit", "php", "mix", "dart", "flutter"];
 
-/// The commands for a project, in a fixed order. Where all steps of the lanes are of other groups
-/// of package managers, none is needed.
+/// Returns the commands for a project, in a fixed order. A group of package managers is skipped if
+/// all steps of the lanes belong to other groups.
 pub(super) fn commands(project: &Project) -> Vec<Command> {
     let mut found = BTreeSet::new();
     for path in project.changed {
@@ -124,12 +125,12 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
 }
 
 impl Command {
-    /// The last line, for messages. Of a hidden command nothing is told.
+    /// Returns the last line for messages, or a fixed text for a hidden command.
     pub(super) fn told(&self) -> &str {
         if self.is_hidden { HIDDEN } else { self.line() }
     }
 
-    /// The last line, for the user who may run it.
+    /// Returns the last line, for the user who may run the command.
     pub(super) fn line(&self) -> &str {
         self.run.lines().last().unwrap_or_default()
     }
@@ -143,20 +144,20 @@ fn into_cache(folder: &str, run: &str) -> Command {
     Command { folder: folder.into(), run: run.into(), fills_folders: false, is_hidden: false }
 }
 
-/// A folder and those that it is in, up to the root.
+/// Returns a folder and its parents, up to the root.
 fn upward(folder: &str) -> impl Iterator<Item = &str> {
     let outer = folder.rmatch_indices('/').map(|(end, _)| &folder[..end]);
     let root = (!folder.is_empty()).then_some("");
     [folder].into_iter().chain(outer).chain(root)
 }
 
-/// A word of a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 impl Project<'_> {
-    /// Returns whether a file is in the tree, or is ignored by git and was there before the agent.
+    /// Returns whether a file is in the tree, or is git-ignored and existed before the agent.
     fn has(&self, path: &str) -> bool {
         self.files.contains(path) || self.installed.files.iter().any(|file| file == path)
     }
@@ -170,8 +171,8 @@ impl Project<'_> {
         self.steps.iter().any(|step| step.contains(word))
     }
 
-    /// Returns whether a step may use one of these programs: it names one, or it names no known
-    /// program at all, such as `make test`.
+    /// Returns whether a step may use one of these programs: it names one of them or, like
+    /// `make test`, no known program at all.
     fn may_use(&self, programs: &[&str]) -> bool {
         let is_in = |step: &String, programs: &[&str]| {
             let is_part = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
@@ -182,12 +183,13 @@ impl Project<'_> {
         self.steps.is_empty() || self.steps.iter().any(may)
     }
 
-    /// A command that runs beside its manifest, where there is one.
+    /// Returns a command that runs in the folder of its manifest; `None` without the manifest.
     fn beside(&self, manifest: &str, folder: &str, run: &str) -> Option<Command> {
         self.has(&joined(folder, manifest)).then(|| command(folder, run.into()))
     }
 
-    /// The nearest folder upward with one of these files, else the outermost with the manifest.
+    /// Returns the nearest folder upward that has one of `locks`, else the outermost folder that
+    /// has the manifest.
     fn root<'f>(&self, folder: &'f str, locks: &[&str], manifest: &str) -> &'f str {
         let locked = upward(folder).find(|at| locks.iter().any(|lock| self.has(&joined(at, lock))));
         let outermost = || upward(folder).filter(|at| self.has(&joined(at, manifest))).last();
@@ -200,8 +202,8 @@ impl Project<'_> {
     }
 
     fn node(&self, folder: &str) -> Option<Command> {
-        // In a workspace the lock file is at the root, and packages have folders of links of their
-        // own.
+        // In a workspace, the lock file is at the root, and packages have separate folders of
+        // links.
         let has_lock = |at: &&str| NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
         let is_filled = |at: &&str| self.is_installed(&joined(at, "node_modules"));
         let root = upward(folder).find(has_lock).or_else(|| upward(folder).find(is_filled)).unwrap_or(folder);
@@ -220,13 +222,13 @@ impl Project<'_> {
             Node::Berry => "yarn install --mode=skip-build",
             Node::Bun => "bun install --ignore-scripts",
         };
-        // A hook of the base may decide what is installed; one of the work does not.
+        // A hook of the base may change the installation. A hook of the work may not.
         let is_hooked = [".pnpmfile.cjs", ".pnpmfile.mjs"].iter().any(|name| self.has(&joined(root, name)));
         let flag = if run.starts_with("pnpm") && !is_hooked { " --ignore-pnpmfile" } else { "" };
         self.beside("package.json", root, &format!("{run}{flag}"))
     }
 
-    /// A `vendor` that is tracked is the work's own.
+    /// Returns the command for Go. A tracked `vendor` is part of the work and needs no command.
     fn go(&self, folder: &str) -> Option<Command> {
         let root = upward(folder).find(|at| self.has(&joined(at, "go.work"))).unwrap_or(folder);
         let (vendor, is_work) = (joined(root, "vendor"), self.has(&joined(root, "go.work")));
@@ -240,7 +242,8 @@ impl Project<'_> {
         Some(into_cache(root, "go mod download"))
     }
 
-    /// Maven resolves what each goal needs before it runs the goal, which has nothing to do then.
+    /// Returns the command for Maven, which resolves the dependencies of each goal before it runs
+    /// the goal. The flags leave the goals without work.
     fn maven(&self, folder: &str) -> Command {
         let root = self.root(folder, &[], "pom.xml");
         let program = if self.has(&joined(root, "mvnw")) { "./mvnw" } else { "mvn" };
@@ -265,7 +268,7 @@ impl Project<'_> {
         self.beside("composer.json", folder, &format!("composer {verb} {flags}"))
     }
 
-    /// The commands that bring environments of Python up to date.
+    /// Returns the commands that update Python environments.
     fn python(&self) -> Vec<Command> {
         let is_one = |path: &&String| {
             let name = name_of(path);
@@ -313,7 +316,7 @@ impl Project<'_> {
         found
     }
 
-    /// The arguments of pip for a manifest, as words of a shell.
+    /// Returns the arguments of pip for a manifest, quoted for a shell.
     fn required(&self, path: &String) -> Vec<String> {
         if is_requirements(path) {
             return vec![format!("-r {}", quoted(path))];
@@ -323,7 +326,7 @@ impl Project<'_> {
         all.filter(|text| is_plain(text)).map(|text| quoted(text)).collect()
     }
 
-    /// The command of a package manager that fills an environment by its own lock file.
+    /// Returns the command of a package manager that fills an environment by its own files.
     fn manager_of_python(&self, folder: &str) -> Option<Command> {
         let root = |lock: &str| upward(folder).find(|at| self.has(&joined(at, lock)));
         if let Some(root) = root("poetry.lock") {
@@ -362,7 +365,7 @@ impl Project<'_> {
         None
     }
 
-    /// The commands of test runners that have their own environments.
+    /// Returns the commands of test runners that have separate environments.
     fn runners_of_python(&self, folder: &str) -> Vec<Command> {
         let mut found = Vec::new();
         let root = |name: &str| upward(folder).find(|at| self.is_installed(&joined(at, name))).map(ToOwned::to_owned);
@@ -382,7 +385,7 @@ impl Project<'_> {
         let named = named.filter_map(|rest| rest.split_whitespace().next());
         let hatch: BTreeSet<&str> =
             named.map(|word| word.split_once(':').map_or("default", |(name, _)| name)).collect();
-        // Hatch brings an environment in line before it runs something there.
+        // Hatch updates an environment before it runs a program there.
         found.extend(
             hatch.into_iter().map(|name| into_cache("", &format!("hatch run {}:python --version", quoted(name)))),
         );

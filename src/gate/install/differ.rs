@@ -1,4 +1,4 @@
-//! Decides which changes of manifests and lock files are changes of dependencies. Pure.
+//! Detection of changed dependencies in manifests and lock files. Pure.
 
 use crate::gate::names::name_of;
 use crate::gate::policy::Policy;
@@ -19,37 +19,38 @@ const MANIFESTS: [&str; 24] = [
     "tox.ini", "noxfile.py", "go.work", "mix.exs", "pubspec.yaml", "pubspec_overrides.yaml", "requirements.in", "bunfig.toml",
     "setup.py", "environment.yml", "environment.yaml", "build.sbt", "Package.swift", "Directory.Packages.props", "packages.config",
 ];
-/// Endings of such manifests.
+/// Endings of manifests that are not compared by section.
 const MANIFEST_ENDINGS: [&str; 4] = [".gemspec", ".csproj", ".fsproj", ".vbproj"];
-/// Names of manifests that are programs or name plugins that run.
+/// Names of manifests that are programs, or that name plugins, which run.
 #[rustfmt::skip]
 const PROGRAMS: [&str; 10] = [
     "pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini", "libs.versions.toml", "setup.py", "build.sbt", "Package.swift", "Directory.Packages.props",
 ];
-/// Endings of sources that a package manager looks for and never runs, with the beginning of its
-/// manifests: cargo wants the targets of a crate, `go mod vendor` the packages that are used.
+/// Endings of sources that a package manager looks for and never runs, each with the start of its
+/// manifests' names. cargo needs the targets of a crate, and `go mod vendor` needs the packages in
+/// use.
 const SOURCES: [(&str, &str); 2] = [(".rs", "Cargo."), (".go", "go.")];
 
-/// Returns whether a path is that of a lock file.
+/// Returns whether a path names a lock file.
 pub(in crate::gate) fn is_lock(path: &str) -> bool {
     let name = name_of(path);
     LOCKS.contains(&name) || is_requirements(path)
 }
 
-/// Returns whether a path is that of a list of requirements of pip.
+/// Returns whether a path names a requirements list of pip.
 pub(super) fn is_requirements(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_named = name.contains("requirements") || name_of(folder) == "requirements";
     is_named && name.ends_with(".txt") && !name.starts_with("constraints")
 }
 
-/// Returns whether a manifest is a program, which an installer runs.
+/// Returns whether a manifest is a program that an installer runs.
 pub(super) fn is_program(path: &str) -> bool {
     let name = name_of(path);
     PROGRAMS.contains(&name) || name.ends_with(".gradle") || name.ends_with(".gradle.kts") || has_ending(name)
 }
 
-/// Returns whether a path is that of a file which names dependencies.
+/// Returns whether a path names a file with dependencies.
 pub(super) fn names_dependencies(path: &str) -> bool {
     let name = name_of(path);
     is_lock(path) || Policy::is_manifest(path) || MANIFESTS.contains(&name) || has_ending(name)
@@ -59,15 +60,15 @@ fn has_ending(name: &str) -> bool {
     MANIFEST_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Returns whether a package manager wants the file at a path without running it, where these
+/// Returns whether a package manager needs the source file at a path without running it, if these
 /// manifests changed.
 pub(super) fn is_source(path: &str, manifests: &BTreeSet<String>) -> bool {
     let is_wanted = |start: &str| manifests.iter().any(|manifest| name_of(manifest).starts_with(start));
     SOURCES.iter().any(|(ending, manifest)| path.ends_with(ending) && is_wanted(manifest))
 }
 
-/// Returns whether a file names other dependencies than it did. Of a lock file, and of a manifest
-/// that is not compared by section, each change counts; a manifest that cannot be read names none.
+/// Returns whether a file names other dependencies than before. Every change counts in a lock file
+/// and in a manifest that is not compared by section. An unreadable manifest names no dependencies.
 pub(super) fn differs(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> bool {
     if !Policy::is_manifest(path) {
         return was != is;

@@ -1,4 +1,4 @@
-//! Brings the dependency folders of the workspace in line with verified work.
+//! Installation of verified work's dependencies in the folders of the workspace.
 
 use super::commands::Command;
 use super::differ::names_dependencies;
@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 impl Gate {
-    /// Installs what verified work needs into the folders of the workspace, by the commands that
-    /// the rooms of its checks used. `begins` is called before the first of them. Returns a note;
-    /// `None` where the folders fit as they are.
+    /// Installs the dependencies of verified work into the folders of the workspace, with the
+    /// commands that the rooms of its checks used. Calls `begins` before the first command. Returns
+    /// a note for people; `None` if the folders already fit.
     ///
     /// # Errors
-    /// The reason, with the command that is left to the user.
+    /// The reason. If a command may have run, the reason names the commands for the user to run.
     pub async fn bring_in_line(
         &self,
         site: &Site,
@@ -34,11 +34,11 @@ impl Gate {
         let told: Vec<String> = commands.iter().map(told).collect();
         let told = told.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
-        // Also after a stop: the workspace is to have what was verified.
+        // This also runs after a stop, because the workspace must have the verified files.
         let kept = self.keep_manifests(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
-            Ok(()) => Ok(Some(format!("your installed dependencies were brought in line by {told}"))),
-            Err(why) => Err(format!("your installed dependencies may be half changed, run {told} yourself: {why}")),
+            Ok(()) => Ok(Some(format!("fledge updated your installed dependencies with {told}"))),
+            Err(why) => Err(format!("your installed dependencies may be partly updated; run {told} yourself: {why}")),
         }
     }
 
@@ -74,8 +74,8 @@ impl Gate {
         ran.map_err(|fault| chain(&fault))
     }
 
-    /// Puts manifests and lock files back as they are in the work: package managers write them in
-    /// passing. Other files stay, because the user may have changed them in the meantime.
+    /// Restores the manifests and lock files of the work, because package managers may rewrite
+    /// them. Other files stay, because the user may have changed them in the meantime.
     async fn keep_manifests(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let now = site.trees.take(stop).await?.tree;
         let changed = site.trees.changes(tree, &now, stop).await?.into_iter().map(|change| change.path);
@@ -87,7 +87,7 @@ impl Gate {
     }
 }
 
-/// A command as it is typed at the root.
+/// Formats a command with its folder, for a message.
 fn told(command: &Command) -> String {
     let run = command.line();
     if command.folder.is_empty() { format!("`{run}`") } else { format!("`{run}` in `{}`", command.folder) }

@@ -1,7 +1,7 @@
-//! Installs dependencies of the work that differ from the base's. The command comes from the
-//! project's package managers. It runs with network and without scripts of packages, on the base
-//! with the manifests and lock files of the work. Its result is laid over the dependencies from
-//! before the agent, in the rooms of this tree alone.
+//! Installation of dependencies in which the work differs from the base. fledge derives the
+//! commands from the project's package managers. They run with network and without package scripts,
+//! on the base with the manifests and lock files of the work. The result is laid over the
+//! dependencies from before the agent, only in rooms of this tree.
 
 mod commands;
 mod differ;
@@ -31,18 +31,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The largest manifest or lock file that is compared, in bytes. Of a larger one each change
-/// counts.
+/// The maximum size of a manifest or lock file that is compared, in bytes. Every change of a larger
+/// file counts.
 const LARGEST: u64 = 32 * 1024 * 1024;
-/// The folder of a run with its installations.
+/// The name of a run's folder with its installations.
 pub(super) const INSTALLED: &str = "installed";
-/// The file that is written when all is installed.
+/// The file that fledge writes when an installation is complete.
 const READY: &str = "ready.json";
 
-/// The most lines on refused things in one message.
+/// The maximum number of lines in one message.
 const MOST_LINES: usize = 5;
 
-/// Joins the first of these lines.
+/// Joins the first [`MOST_LINES`] lines, with the number of further lines.
 fn first(lines: &[String]) -> String {
     let more = lines.len().saturating_sub(MOST_LINES);
     let more = if more == 0 { String::new() } else { format!("; and {more} more") };
@@ -54,49 +54,50 @@ fn first(lines: &[String]) -> String {
 pub(super) struct Installation {
     #[serde(skip)]
     folder: PathBuf,
-    /// Folders of the workspace over which something is laid, each with the folder that holds it.
+    /// Layers over folders of the workspace: each folder with the one that holds its layer.
     over: BTreeMap<String, PathBuf>,
-    /// Layers over caches of tools in the user's home.
+    /// Layers over tool caches in the user's home: each cache with the folder that holds its layer.
     caches: BTreeMap<PathBuf, PathBuf>,
-    /// Folders of the workspace that are as a whole in `whole`.
+    /// Folders of the workspace that the installation holds as a whole, below `whole`.
     whole: BTreeSet<String>,
-    /// Files of the workspace that git ignores, in `files`.
+    /// Git-ignored files of the workspace, which the installation holds below `files`.
     files: BTreeSet<String>,
     /// The commands and packages, for the report.
     pub(super) told: Installs,
-    /// Lines on manifests that no installer ran.
+    /// Lines about manifests that no installer may run.
     #[serde(skip)]
     pub(super) withheld: Vec<String>,
 }
 
 impl Installation {
-    /// The folders that are laid over a folder of the workspace, newest first.
+    /// Returns the layers over a folder of the workspace, newest first.
     pub(super) fn over(&self, path: &str) -> Vec<PathBuf> {
         self.over.get(path).map(|at| self.folder.join(at)).into_iter().collect()
     }
 
-    /// Caches of tools, each with the folder that is laid over it.
+    /// Returns the tool caches, each with its layer.
     pub(super) fn caches(&self) -> impl Iterator<Item = (&PathBuf, PathBuf)> {
         self.caches.iter().map(|(cache, at)| (cache, self.folder.join(at)))
     }
 
-    /// Folders of the workspace that replace those from before the agent or are new, each with its
-    /// place on disk.
+    /// Returns the folders of the workspace that are new or replace those from before the agent,
+    /// each with its place on disk.
     pub(super) fn whole(&self) -> impl Iterator<Item = (&String, PathBuf)> {
         self.whole.iter().map(|path| (path, self.folder.join("whole").join(path)))
     }
 
-    /// A file of the workspace that git ignores.
+    /// Returns the place on disk of a git-ignored file of the workspace; `None` if the installation
+    /// lacks the file.
     pub(super) fn file(&self, path: &str) -> Option<PathBuf> {
         self.files.contains(path).then(|| self.folder.join("files").join(path))
     }
 
-    /// The paths of these files.
+    /// Returns the paths of the git-ignored files.
     pub(super) fn files(&self) -> &BTreeSet<String> {
         &self.files
     }
 
-    /// The folder of a toolchain's downloads, in a room without layers.
+    /// Returns the folder of a toolchain's downloads, for a room without layers.
     pub(super) fn fetched(&self, name: &str) -> PathBuf {
         fetched(&self.folder, name)
     }
@@ -108,7 +109,7 @@ impl Installation {
     }
 }
 
-/// The folder of a toolchain's downloads for an installation in `folder`.
+/// Returns the folder of a toolchain's downloads for an installation in `folder`.
 pub(super) fn fetched(folder: &Path, name: &str) -> PathBuf {
     folder.join("fetched").join(name)
 }
@@ -116,21 +117,21 @@ pub(super) fn fetched(folder: &Path, name: &str) -> PathBuf {
 /// The difference between the dependencies of a tree and the base's.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// The manifests and lock files that say so.
+    /// The manifests and lock files with other dependencies than on the base.
     pub(super) paths: BTreeSet<String>,
-    /// Those that an installer would run with network, although neither the agent nor the task
-    /// grants them one.
+    /// Changed manifests that an installer would run with network. They are left out, because the
+    /// agent has no network and the task does not open them.
     withheld: BTreeSet<String>,
-    /// New requirements of Python, by the manifest and the table that lists them.
+    /// New Python requirements, by manifest and by the table that lists them.
     requirements: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Entries that no installer may read, a line each.
+    /// Entries that no installer may read, one line each.
     refused: Vec<String>,
-    /// The paths that changed and that an installer may see.
+    /// Changed paths that an installer may see.
     seen: Vec<String>,
 }
 
 impl Difference {
-    /// Compares a tree with the base; `None` where the dependencies are the same.
+    /// Compares a tree with the base. Returns `None` if the dependencies are equal.
     pub(super) async fn of(
         gate: &Gate,
         site: &Site,
@@ -168,7 +169,7 @@ impl Difference {
         Ok(Some(Self { paths, withheld, requirements, refused, seen }))
     }
 
-    /// The base with the manifests and lock files of a tree.
+    /// Returns the base with the manifests and lock files of a tree.
     pub(super) async fn ground(
         &self,
         gate: &Gate,
@@ -179,7 +180,7 @@ impl Difference {
         site.trees.with_paths_of(gate.base(), tree, &self.seen, stop).await
     }
 
-    /// A ground that also has the sources that package managers look for.
+    /// Returns the ground with the sources that package managers look for.
     async fn ground_with_sources(
         &self,
         gate: &Gate,
@@ -194,7 +195,8 @@ impl Difference {
         site.trees.with_paths_of(gate.base(), tree, &paths, stop).await
     }
 
-    /// The commands that install what the tree needs. Those that only hold-out lanes need are hidden.
+    /// Returns the commands that install the dependencies of the tree. Commands that only hold-out
+    /// lanes need are hidden.
     fn commands(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>) -> Vec<Command> {
         let runs = |lanes: &[Lane]| lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.run.clone()).collect();
         let steps: Vec<String> = runs(&gate.lanes);
@@ -227,18 +229,19 @@ impl Difference {
         })
     }
 
-    /// A line for each changed manifest that no installer runs, with the flag that lets one.
+    /// Returns a line for each changed manifest that no installer runs, with the flag that permits
+    /// it.
     fn withheld_lines(&self) -> Vec<String> {
         let line = |path: &String| {
-            let cure = format!("`--network allow` or `--allow-edit {path}` does");
-            format!("{path} changed and is a program, so it does not run with network; {cure}")
+            let cure = format!("allow it with `--network allow` or `--allow-edit {path}`");
+            format!("{path} changed and is a program, so fledge does not run it with network access; {cure}")
         };
         self.withheld.iter().map(line).collect()
     }
 }
 
-/// Reads a file of a tree. The content of a file that is too large stands for the tree, so that it
-/// counts as changed.
+/// Reads a file of a tree. For a file that is too large, returns the id of the tree, so that the
+/// file counts as changed.
 async fn read(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<Vec<u8>>, TreesFault> {
     match site.trees.read(tree, path, LARGEST, stop).await {
         Err(TreesFault::TooLarge { .. }) => Ok(Some(tree.as_str().into())),
@@ -249,17 +252,19 @@ async fn read(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) 
 /// The outcome of an installation.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// All is there.
+    /// All dependencies are installed.
     Done(Box<Installation>),
-    /// This machine has no network or no package manager, or no installer may run. The lines say so.
+    /// This machine has no network or package manager, or no installer may run. The lines give the
+    /// reasons.
     Impossible(Vec<String>),
 }
 
-/// Installs the dependencies of a tree. Returns `None` where they are the base's. An installation
-/// of this run for the same manifests and lock files is used again.
+/// Installs the dependencies of a tree. Returns `None` if they equal the base's or need no command.
+/// An installation of this run for the same manifests and lock files is reused.
 ///
 /// # Errors
-/// [`BaseFault::Install`] when a command fails, and the others.
+/// [`BaseFault::Install`] if a command fails or a manifest has refused entries; other faults if
+/// trees, rooms or folders fail.
 pub(super) async fn for_tree(
     gate: &Gate,
     site: &Site,
@@ -279,7 +284,7 @@ pub(super) async fn for_tree(
     if !difference.refused.is_empty() {
         let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
         let why = format!(
-            "{}: only packages of the registry are installed for the checks, without options, folders or hooks",
+            "{}: fledge installs only packages from the registry for the checks, without options, folders or hooks",
             first(&difference.refused)
         );
         return Err(BaseFault::Install { command, why, is_missing: false });
@@ -295,7 +300,7 @@ pub(super) async fn for_tree(
     match room::install(gate, site, &ground, &commands, &mut installation, stop).await {
         Ok(()) => {}
         Err(BaseFault::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
-            let lacks = if is_missing { "cannot be started here" } else { "reaches no registry" };
+            let lacks = if is_missing { "cannot start here" } else { "cannot reach a registry" };
             let line = format!("new dependencies were not installed: `{command}` {lacks}");
             return Ok(Some(Outcome::Impossible([vec![line], installation.withheld].concat())));
         }

@@ -1,4 +1,5 @@
-//! Lists the packages of an installation by the metadata and archives that package managers leave.
+//! The list of packages in an installation, from the metadata and archives that package managers
+//! leave.
 
 use super::Installation;
 use std::collections::BTreeSet;
@@ -6,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// The most that are listed.
+/// The maximum number of listed packages.
 const MOST: usize = 500;
-/// The most files that are looked at.
+/// The maximum number of files that are checked.
 const LOOKED_AT: usize = 500_000;
 
-/// The names and versions of the packages that are new, sorted.
+/// Returns the names and versions of the new packages, sorted.
 pub(super) fn list(installation: &Installation) -> Vec<String> {
     let over = installation.over.iter().map(|(path, at)| (Path::new(path).to_owned(), installation.folder.join(at)));
     let whole = installation.whole().map(|(path, at)| (Path::new(path).to_owned(), at));
@@ -26,7 +27,7 @@ pub(super) fn list(installation: &Installation) -> Vec<String> {
     found.into_iter().take(MOST).collect()
 }
 
-/// The package that a file belongs to, by its path and, where that is not enough, its content.
+/// Returns the package that a file belongs to, by the file's path and, if needed, its content.
 fn package(path: &str, at: &Path) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
     let (name, folders) = parts.split_last()?;
@@ -35,7 +36,7 @@ fn package(path: &str, at: &Path) -> Option<String> {
         ("METADATA", [.., folder]) if !folders.contains(&"uv") => {
             let package = folder.strip_suffix(".dist-info").and_then(versioned)?;
             let plugs = fs::read_to_string(at.with_file_name("entry_points.txt")).unwrap_or_default();
-            let note = if plugs.contains("[pytest11]") { " (a plugin of pytest)" } else { "" };
+            let note = if plugs.contains("[pytest11]") { " (a pytest plugin)" } else { "" };
             Some(package + note)
         }
         (name, [.., "cache", _]) if folders.contains(&"registry") => name.strip_suffix(".crate").and_then(versioned),
@@ -56,7 +57,8 @@ fn package(path: &str, at: &Path) -> Option<String> {
     }
 }
 
-/// A package of Node: the folder below `node_modules`, or below one that begins with `@`.
+/// Returns a package of Node: the folder below `node_modules`, or below a folder that begins with
+/// `@`.
 fn node(folders: &[&str], at: &Path) -> Option<String> {
     let [.., before, last] = folders else { return None };
     let name = match (*before, *last) {
@@ -69,7 +71,7 @@ fn node(folders: &[&str], at: &Path) -> Option<String> {
     Some(format!("{name} {}", manifest.get("version")?.as_str()?))
 }
 
-/// `NAME-VERSION` as two words: a version begins with a digit.
+/// Splits `NAME-VERSION` into two words. A version begins with a digit.
 fn versioned(name: &str) -> Option<String> {
     let is_version = |(at, _): &(usize, &str)| name[at + 1..].starts_with(|c: char| c.is_ascii_digit());
     let (at, _) = name.match_indices('-').find(is_version)?;

@@ -1,4 +1,4 @@
-//! Finds entries of manifests that no installer may read, because they make it run code of the
+//! Detection of manifest entries that no installer may read, because they make it run code of the
 //! work: folders, addresses, options and hooks. Pure.
 
 use super::differ::is_requirements;
@@ -7,15 +7,15 @@ use crate::gate::policy::Policy;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys of `pnpm-workspace.yaml` that only name packages. Others name hooks that pnpm runs, or
+/// Keys of `pnpm-workspace.yaml` that only name packages. Other keys name hooks that pnpm runs, or
 /// replace packages.
 const OF_PNPM: [&str; 3] = ["packages", "catalog", "catalogs"];
-/// Tables of Dart's manifests that name packages. Of the first, each entry takes the place of a
-/// package, whatever it is.
+/// Tables of Dart's manifests that name packages. Every entry of the first table replaces a
+/// package.
 const OF_DART: [&str; 3] = ["dependency_overrides", "dependencies", "dev_dependencies"];
 
-/// Returns a line for each such entry of a file that the base's file does not have. `requirements`
-/// are the file's new requirements of Python, by table.
+/// Returns a line for each refused entry that the base's file does not have. `requirements` holds
+/// the file's new Python requirements, by table.
 pub(super) fn refused(
     path: &str,
     was: Option<&[u8]>,
@@ -56,7 +56,7 @@ pub(super) fn refused(
     found.into_iter().map(|what| format!("{path}: `{what}`")).collect()
 }
 
-/// Returns the dependencies of Poetry that are folders, archives or repositories: Poetry builds
+/// Returns the dependencies of Poetry that are folders, archives or repositories. Poetry builds
 /// them with the code in them.
 fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     let tables = bytes.map(|bytes| Policy::dependencies(path, bytes)).unwrap_or_default();
@@ -66,8 +66,8 @@ fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     entries.filter(|(_, value)| is_built(value)).map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
-/// Returns the dependencies of Dart that take the place of others, or are folders, repositories or
-/// of another registry.
+/// Returns the dependencies of Dart that replace others, or that come from a folder, a repository
+/// or another registry.
 fn places_of_dart(bytes: Option<&[u8]>) -> BTreeSet<String> {
     let manifest: Value = serde_yaml::from_slice(bytes.unwrap_or_default()).unwrap_or_default();
     let mut found = BTreeSet::new();
@@ -80,8 +80,8 @@ fn places_of_dart(bytes: Option<&[u8]>) -> BTreeSet<String> {
     found
 }
 
-/// Returns whether a line of a list of requirements names a package of the registry, or another
-/// list.
+/// Returns whether a line of a requirements list names a package of the registry or another list,
+/// or installs nothing.
 fn is_plain_line(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or(line).trim_end_matches('\\').trim();
     let is_hash = |text: &str| text.split_whitespace().all(|word| word.starts_with("--hash="));
@@ -113,7 +113,7 @@ pub(super) fn is_plain(requirement: &str) -> bool {
         && !has_archive_name(name)
 }
 
-/// Returns whether pip takes a name for that of a file.
+/// Returns whether pip treats a name as that of a file.
 fn has_archive_name(name: &str) -> bool {
     [".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar"].iter().any(|ending| name.ends_with(ending))
 }

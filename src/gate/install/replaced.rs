@@ -1,5 +1,5 @@
-//! Finds what an installation puts in the place of something that was installed before the agent:
-//! a program or module that the checks may use, from another package than before.
+//! Detection of programs and modules from before the agent that an installation replaces with those
+//! of another package. The checks may use them.
 
 mod others;
 
@@ -8,17 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// The largest text that is read to tell a package, in bytes.
+/// The maximum size of a file that is read to identify a package, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// Reads a file that is not too large.
+/// Reads a file smaller than [`LARGEST`].
 fn small(path: &Path) -> Option<Vec<u8>> {
     path.metadata().ok().filter(|meta| meta.is_file() && meta.len() < LARGEST)?;
     fs::read(path).ok()
 }
 
-/// Returns a line for each replaced thing. `lower` is an installed folder as it was, `upper` holds
-/// the changes; `outer` are the `node_modules` in the folders around it, as they were.
+/// Returns a line for each replaced program, package or module. `lower` is an installed folder
+/// before the changes, and `upper` holds the changes. `outer` holds the `node_modules` in the
+/// folders around it, before the changes.
 pub(super) fn replaced(lower: &Path, upper: &Path, outer: &[PathBuf]) -> Vec<String> {
     let entries = WalkDir::new(upper).into_iter().flatten();
     let paths: Vec<PathBuf> =
@@ -35,19 +36,20 @@ pub(super) fn replaced(lower: &Path, upper: &Path, outer: &[PathBuf]) -> Vec<Str
     told
 }
 
-/// A program of Node that belongs to another package than before, or a package that became another.
+/// Returns a line if a Node program belongs to another package than before, or if a package became
+/// another one.
 fn in_node(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     let (was, is) = (lower.join(path), upper.join(path));
     let folder = path.parent()?;
     let name = path.file_name()?.to_str()?;
     if folder.file_name().is_some_and(|name| name == ".bin") {
         if let Some(target) = strange_program(lower, upper, path) {
-            return Some(format!("`{}` leads to `{target}`, which its package does not name", path.display()));
+            return Some(format!("`{}` leads to `{target}`, which its package does not declare", path.display()));
         }
         let after = owner(&is)?;
         return match was.symlink_metadata() {
             Ok(_) => owner(&was).filter(|before| *before != after).map(|before| stands_in(path, &before, &after)),
-            // In scripts it comes before a program of the system.
+            // In scripts, the program precedes a program of the system.
             Err(_) => (is_of_system(name) && after != name).then(|| stands_in(path, "the system", &after)),
         };
     }
@@ -74,7 +76,8 @@ fn in_node(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     None
 }
 
-/// A package in a `node_modules` that covers another one of its name farther out.
+/// Returns a line if a package in a `node_modules` hides a different package of its name farther
+/// out.
 fn nearer(upper: &Path, path: &Path, outer: &[PathBuf]) -> Option<String> {
     let is_package = match path.components().count() {
         1 => !path.to_string_lossy().starts_with(['.', '@']),
@@ -92,7 +95,7 @@ fn nearer(upper: &Path, path: &Path, outer: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Returns the target of a link of `.bin`, where the package around the target does not name it as
+/// Returns the target of a link in `.bin`, if the package around the target does not declare it as
 /// this program.
 fn strange_program(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     let target = fs::read_link(upper.join(path)).ok()?;
@@ -116,7 +119,7 @@ fn strange_program(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     (!named.iter().any(|file| file == own)).then(|| target.to_string_lossy().into_owned())
 }
 
-/// Returns whether the system has a program of this name, and not one that npm has installed there.
+/// Returns whether the system has a program of this name that npm did not install.
 fn is_of_system(name: &str) -> bool {
     ["/bin", "/usr/bin", "/sbin", "/usr/sbin"].iter().any(|folder| {
         let real = Path::new(folder).join(name).canonicalize();
@@ -134,11 +137,11 @@ fn package_name(manifest: &Path) -> Option<String> {
 }
 
 fn stands_in(path: &Path, before: &str, after: &str) -> String {
-    format!("`{}` would be of `{after}`, and was of `{before}`", path.display())
+    format!("`{}` would come from `{after}` instead of `{before}`", path.display())
 }
 
-/// The package that a program of Node belongs to: by the target of its link, or by the last path
-/// that its text gives relative to `$basedir`.
+/// Returns the package of a Node program, by the target of its link or by the last `$basedir` path
+/// in its text.
 fn owner(program: &Path) -> Option<String> {
     let meta = program.symlink_metadata().ok()?;
     let target = if meta.is_symlink() {
@@ -153,8 +156,8 @@ fn owner(program: &Path) -> Option<String> {
     Some(if first.starts_with('@') { format!("{first}/{}", parts.next()?) } else { first.to_owned() })
 }
 
-/// Code of an environment of Python that another distribution brings than before, or that no
-/// distribution names.
+/// Returns a line for each changed code file of a Python environment, unless the same distribution
+/// provides it before and after.
 fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
     let is_environment = |entry: walkdir::DirEntry| entry.file_name() == "pyvenv.cfg";
     if !WalkDir::new(lower).max_depth(2).into_iter().flatten().any(is_environment) {
@@ -173,13 +176,13 @@ fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
         Some(match (owner, brings) {
             (Some(owner), Some(brings)) => stands_in(path, owner, brings),
             (None, Some(brings)) => format!("`{what}` would be changed by `{brings}`"),
-            (_, None) => format!("`{what}` would be changed by a package that does not name it"),
+            (_, None) => format!("`{what}` would be changed by a package that does not list it"),
         })
     });
     told.collect()
 }
 
-/// The distribution that brings each file, by the records in an environment.
+/// Returns the distribution that provides each file, by the records in an environment.
 fn owners(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut owners = BTreeMap::new();
     for entry in WalkDir::new(root).into_iter().flatten().filter(|entry| entry.file_name() == "RECORD") {
@@ -190,8 +193,8 @@ fn owners(root: &Path) -> BTreeMap<PathBuf, String> {
     owners
 }
 
-/// Returns whether two files, or links, have the same content. A file that cannot be read was
-/// removed, so it replaces nothing.
+/// Returns whether two files, or links, have the same content. An unreadable file was removed and
+/// replaces nothing, so it counts as the same.
 fn is_same(was: &Path, is: &Path) -> bool {
     match (fs::read_link(was), fs::read_link(is)) {
         (Ok(was), Ok(is)) => was == is,
@@ -200,22 +203,22 @@ fn is_same(was: &Path, is: &Path) -> bool {
     }
 }
 
-/// Returns whether Python may run a file. Several distributions bring the same licence or other
-/// text.
+/// Returns whether Python may run a file. Other files do not matter, because several distributions
+/// may provide the same text, such as a licence.
 fn is_code(file: &Path) -> bool {
     let is_program = file.parent().and_then(Path::file_name).is_some_and(|name| name == "bin");
     let endings = ["py", "so", "pth", "pyd", "cfg"];
     is_program || file.extension().is_some_and(|ending| endings.iter().any(|it| *it == ending))
 }
 
-/// The distribution of a `RECORD`, in the one spelling of its name.
+/// Returns the distribution of a `RECORD`, in the normalized spelling of its name.
 fn distribution(record: &Path) -> Option<String> {
     let folder = record.parent()?.file_name()?.to_str()?.strip_suffix(".dist-info")?;
     let name = folder.split_once('-').map_or(folder, |(name, _)| name);
     Some(name.to_lowercase().replace(['_', '.'], "-"))
 }
 
-/// The files that a `RECORD` lists, relative to the environment.
+/// Returns the files that a `RECORD` lists, relative to the environment.
 fn files(root: &Path, record: &Path) -> Vec<PathBuf> {
     let at = root.join(record);
     let is_small = at.metadata().is_ok_and(|meta| meta.len() < LARGEST);
@@ -225,7 +228,7 @@ fn files(root: &Path, record: &Path) -> Vec<PathBuf> {
     listed.map(|path| plain(&site.join(path))).collect()
 }
 
-/// A path without `..`.
+/// Returns a path with each `..` resolved.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -293,14 +296,14 @@ mod tests {
         file(upper, "uvu/package.json", r#"{"name": "uvu", "bin": {"uvu": "./bin.js"}}"#);
         link(upper, ".bin/uvu-more", "../uvu/lib/x.js");
         let wanted = [
-            "`.bin/ava` would be of `@ava/fake`, and was of `@ava/cli`",
-            "`.bin/sh` would be of `own`, and was of `the system`",
-            "`.bin/tap` would be of `own`, and was of `tap`",
-            "`.bin/uvu-more` leads to `uvu/lib/x.js`, which its package does not name",
-            "`.bin/uvu` would be of `own`, and was of `uvu`",
-            "`deep` would be of `other`, and was of `deep`",
-            "`expect` would be of `evil`, and was of `expect`",
-            "`tsup` would be of `../own`, and was of `tsup`",
+            "`.bin/ava` would come from `@ava/fake` instead of `@ava/cli`",
+            "`.bin/sh` would come from `own` instead of `the system`",
+            "`.bin/tap` would come from `own` instead of `tap`",
+            "`.bin/uvu-more` leads to `uvu/lib/x.js`, which its package does not declare",
+            "`.bin/uvu` would come from `own` instead of `uvu`",
+            "`deep` would come from `other` instead of `deep`",
+            "`expect` would come from `evil` instead of `expect`",
+            "`tsup` would come from `../own` instead of `tsup`",
         ];
         assert_eq!(replaced(lower, upper, &[]), wanted);
     }
@@ -320,7 +323,7 @@ mod tests {
         link(upper, "@s/fmt", "../../fmt");
         assert_eq!(
             told(),
-            ["`@s/fmt` would be of `the work`, and was of `@s/fmt`", "`tape` would be of `own`, and was of `tape`"]
+            ["`@s/fmt` would come from `the work` instead of `@s/fmt`", "`tape` would come from `own` instead of `tape`"]
         );
     }
 
@@ -347,11 +350,11 @@ mod tests {
         file(upper, "bin/python3", "another program");
         record(upper, "pytest-8.1.0", "pytest/__init__.py,sha256=c,1\n");
         record(upper, "evil-1.0", "evil.py,,\n../../../bin/pytest,,\n");
-        let python = "`bin/python3` would be changed by a package that does not name it";
-        assert_eq!(replaced(lower, upper, &[]), ["`bin/pytest` would be of `evil`, and was of `pytest`", python]);
+        let python = "`bin/python3` would be changed by a package that does not list it";
+        assert_eq!(replaced(lower, upper, &[]), ["`bin/pytest` would come from `evil` instead of `pytest`", python]);
         record(upper, "evil-1.0", "../../../bin/python3,,\n../../../bin/pytest,,\n");
         record(upper, "pytest-8.1.0", "");
-        let module = format!("`{site}/pytest/__init__.py` would be changed by a package that does not name it");
+        let module = format!("`{site}/pytest/__init__.py` would be changed by a package that does not list it");
         assert!(replaced(lower, upper, &[]).contains(&module), "{:?}", replaced(lower, upper, &[]));
     }
 }

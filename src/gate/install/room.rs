@@ -1,4 +1,4 @@
-//! Runs the commands that install dependencies in a room, and takes the result from it.
+//! Execution of install commands in a room, and collection of the result.
 
 use super::commands::Command;
 use super::replaced::replaced;
@@ -19,27 +19,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Variables that keep installers from running what a package brings.
+/// Variables that keep installers from running code of packages.
 pub(in crate::gate) const NO_SCRIPTS: [(&str, &str); 4] = [
     ("npm_config_ignore_scripts", "true"),
     ("YARN_ENABLE_SCRIPTS", "false"),
     ("PIP_ONLY_BINARY", ":all:"),
     ("COMPOSER_NO_SCRIPTS", "1"),
 ];
-/// Variables that keep derived commands from building packages, which they need not, and let them
-/// write lock files.
+/// Variables for derived commands. They prevent builds of packages, which are not needed, and
+/// permit changes of lock files.
 const DERIVED: [(&str, &str); 4] = [
     ("UV_NO_BUILD", "1"),
     ("POETRY_INSTALLER_ONLY_BINARY", ":all:"),
     ("YARN_ENABLE_IMMUTABLE_INSTALLS", "false"),
     ("PIP_BREAK_SYSTEM_PACKAGES", "1"),
 ];
-/// The output of a hidden command that has no network, in the words of a resolver.
+/// The text that replaces the output of a hidden command without network. It has the words of a
+/// resolver, so the failure still counts as offline.
 const OFFLINE: &str = "Could not resolve host";
 /// The name of the lane that installs.
 const NAME: &str = "install";
 
-/// Installs on a tree, and moves the result into the folder of the installation.
+/// Runs the commands on a tree, and moves the result into the folder of the installation.
 pub(super) async fn install(
     gate: &Gate,
     site: &Site,
@@ -70,7 +71,7 @@ pub(super) async fn install(
     if !replaced.is_empty() {
         clear(&folder).map_err(|source| BaseFault::Cache { path: folder, source })?;
         let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
-        let why = format!("{}; choose packages that do not replace what is installed", first(&replaced));
+        let why = format!("{}; choose packages that do not replace installed ones", first(&replaced));
         return Err(BaseFault::Install { command, why, is_missing: false });
     }
     let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
@@ -78,14 +79,14 @@ pub(super) async fn install(
     Ok(())
 }
 
-/// The failure of a command, without a command that is hidden and what that printed.
+/// Returns a failure without the command line and the output of a hidden command.
 fn without_hidden(fault: BaseFault, commands: &[Command]) -> BaseFault {
     match fault {
         BaseFault::Install { command, why, is_missing } => {
             match commands.iter().find(|it| it.is_hidden && it.line() == command) {
                 Some(hidden) => {
                     let is_offline = unable::says_offline(&why);
-                    let why = if is_offline { OFFLINE } else { "its output is not shown" }.to_owned();
+                    let why = if is_offline { OFFLINE } else { "its output is hidden" }.to_owned();
                     BaseFault::Install { command: hidden.told().to_owned(), why, is_missing }
                 }
                 None => BaseFault::Install { command, why, is_missing },
@@ -95,7 +96,8 @@ fn without_hidden(fault: BaseFault, commands: &[Command]) -> BaseFault {
     }
 }
 
-/// The things that were installed before the agent and would be another package's now.
+/// Returns a line for each program, package or module from before the agent that would now come
+/// from another package.
 fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<String> {
     let before = |path: &str| if site.has_layers { site.origin.join(path) } else { site.ignored.join(path) };
     let installed = |path: &&String| gate.installed.folders.contains(path);
@@ -113,7 +115,7 @@ fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<Str
     told.collect()
 }
 
-/// The lane that runs these commands one after the other.
+/// Returns the lane that runs these commands one after the other.
 pub(super) fn installing(commands: &[Command]) -> Lane {
     let step = |(number, command): (usize, &Command)| {
         let text = |text: &str| serde_json::Value::from(text).to_string();
@@ -129,7 +131,7 @@ pub(super) fn installing(commands: &[Command]) -> Lane {
     Lane { network: true, writes: true, ..lane }
 }
 
-/// Runs the lane that installs.
+/// Runs the lane that installs, with network.
 pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &CancellationToken) -> Result<(), BaseFault> {
     let variables = NO_SCRIPTS.iter().chain(&DERIVED).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let variables: Vec<(String, String)> = variables.collect();
@@ -154,7 +156,7 @@ pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &Cancel
 }
 
 /// Moves the new content of a room into the folder of an installation: layers over installed
-/// folders and caches of tools, new folders, and files that git ignores.
+/// folders and tool caches, new folders, and git-ignored files.
 fn take(
     gate: &Gate,
     site: &Site,
@@ -178,7 +180,7 @@ fn take(
         }
     }
     let before: BTreeSet<&String> = gate.installed.folders.iter().filter(|_| site.has_layers).collect();
-    // What the tree itself has is no installation.
+    // Files of the tree itself are not part of an installation.
     let is_made = |path: &String| room.made(path).symlink_metadata().is_ok();
     for path in found.folders.iter().filter(|path| !before.contains(path) && is_made(path)) {
         moved(&room.made(path), &folder.join("whole").join(path))?;

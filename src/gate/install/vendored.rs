@@ -1,4 +1,5 @@
-//! Compares a tracked `vendor` of Go with what `go mod vendor` makes of the work's modules. If both are the same, the folder is honest work.
+//! Comparison of a tracked `vendor` folder with the output of `go mod vendor` for the work's
+//! modules. If both are equal, the findings on the folder are dropped.
 
 use super::commands::Command;
 use super::{clear, room};
@@ -14,10 +15,11 @@ use crate::workspace::trees::TreesFault;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
-/// Go's list of what is vendored, seen from a `vendor`.
+/// Go's list of vendored modules, relative to a `vendor` folder.
 const LIST: &str = "modules.txt";
 
-/// Takes the findings on each `vendor` of a tree away that is just what Go makes. Returns these folders, and adds a note for each.
+/// Removes the findings on each `vendor` folder of a tree that equals Go's output. Returns these
+/// folders, and adds a note for each. On other folders, adds the reason to the findings.
 pub(in crate::gate) async fn settle(
     gate: &Gate,
     site: &Site,
@@ -35,7 +37,7 @@ pub(in crate::gate) async fn settle(
     for (vendor, command) in folders(findings, &files) {
         if let Some(modules) = others.first() {
             let meant = findings.iter_mut().filter(|finding| is_meant(finding) && is_in(&vendor, &finding.path));
-            meant.for_each(|finding| finding.rule.push_str(&format!("; {modules} is refused, too")));
+            meant.for_each(|finding| finding.rule.push_str(&format!("; {modules} is refused too")));
             continue;
         }
         let is_below = |path: &str| is_in(&vendor, path);
@@ -48,12 +50,12 @@ pub(in crate::gate) async fn settle(
         match made {
             Ok(differ) if !differ.iter().any(|path| is_below(path)) => {
                 findings.retain(|finding| !is_below(&finding.path));
-                notes.push(format!("{vendor} is what `{told}` makes of the modules of the work"));
+                notes.push(format!("{vendor} equals the output of `{told}` for the work's modules"));
                 settled.push(vendor);
             }
-            Ok(differ) => say(format!("; `{told}` makes another one"), &|path| differ.contains(path)),
+            Ok(differ) => say(format!("; `{told}` output differs"), &|path| differ.contains(path)),
             Err(fault) if stop.is_cancelled() || matches!(fault, BaseFault::Stopped) => {
-                tracing::debug!(why = %chain(&fault), "stopped while a vendor was made anew");
+                tracing::debug!(why = %chain(&fault), "stopped while a vendor folder was made again");
                 return Err(TreesFault::Stopped);
             }
             Err(fault) => say(format!("; `{told}` cannot run here: {}", chain(&fault)), &|path| is_below(path)),
@@ -62,22 +64,23 @@ pub(in crate::gate) async fn settle(
     Ok(settled)
 }
 
-/// Whether a path is that of a file which says what modules Go takes.
+/// Returns whether a path names a file that selects Go modules.
 fn is_of_modules(path: &str) -> bool {
     matches!(name_of(path), "go.mod" | "go.sum" | "go.work" | "go.work.sum")
 }
 
-/// Whether a path is below a folder.
+/// Returns whether a path is below a folder.
 fn is_in(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a finding may be on a file that Go has written.
+/// Returns whether a finding may concern a file that Go wrote.
 fn is_meant(finding: &Finding) -> bool {
     [VENDORED, REPLACES].contains(&finding.rule.as_str())
 }
 
-/// The folders with findings that have Go's list in this tree, each with the command that fills it.
+/// Returns the `vendor` folders with findings that have Go's list in this tree, each with the
+/// command that fills it.
 fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Command)> {
     let above = |path: &str| path.match_indices('/').map(|(end, _)| path[..end].to_owned()).collect::<Vec<_>>();
     let all: BTreeSet<String> =
@@ -92,7 +95,8 @@ fn folders(findings: &[Finding], files: &BTreeSet<String>) -> Vec<(String, Comma
     all.into_iter().filter(is_filled).filter_map(command).collect()
 }
 
-/// The paths of a tree that are other ones after a command. It runs in a room with network, and runs no code of the work.
+/// Runs a command on a tree and returns the paths that it changes. The command runs in a room with
+/// network, and runs no code of the work.
 async fn differing(
     gate: &Gate,
     site: &Site,

@@ -1,4 +1,5 @@
-//! Folders and files that an agent has made where dependencies are looked for: no later run takes them for the operator's.
+//! Folders and files that an agent made in the place of dependencies. Later runs do not treat them
+//! as the operator's.
 
 use super::{Installed, digest, interpreter, reached};
 use crate::store::{StoreError, write_whole};
@@ -8,12 +9,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The file of a project that lists what agents have made in the place of dependencies.
+/// The file, in the folder of a project, that lists what agents made in the place of dependencies.
 const MADE: &str = "made-by-agents";
-/// The most entries of it.
+/// The most entries of this file.
 const MOST_MADE: usize = 10_000;
 
-/// A path with the device and the number by which the file system knows what is there.
+/// A path with the device and the inode of the file or folder there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Made {
     path: String,
@@ -34,10 +35,8 @@ impl Made {
 }
 
 impl Installed {
-    /// Lists in the folder of a project what has come to be where there was nothing: no later run uses it. Returns its paths.
-    ///
-    /// # Errors
-    /// [`StoreError`] where the list cannot be written.
+    /// Adds the paths that did not exist before the agent to the list of a project, so that no
+    /// later run uses them. Returns the new paths.
     pub fn list_made(&self, root: &Path, project: &Path) -> Result<Vec<String>, StoreError> {
         let made: Vec<Made> = self.absent.iter().filter_map(|path| Made::at(root, path)).collect();
         let mut all = Made::all(project);
@@ -53,7 +52,7 @@ impl Installed {
         Ok(new.into_iter().map(|made| made.path).collect())
     }
 
-    /// Leaves out what the agent of an earlier run has made; returns a note for each.
+    /// Removes paths from `self` that the agent of an earlier run made. Returns a note for each.
     pub fn leave_out_made(&mut self, origin: &Path, project: &Path) -> Vec<String> {
         let all = Made::all(project);
         if all.is_empty() {

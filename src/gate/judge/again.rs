@@ -1,5 +1,5 @@
-//! A tree that has failed is not judged again, whether an attempt has changed nothing or goes back to earlier work. Nor is the tree of the
-//! base where that has failed.
+//! Verdicts for trees that have failed before. Such trees are not judged again, whether an attempt
+//! changed nothing or went back to earlier work. Nor is the tree of a base that failed.
 
 use super::early::Early;
 use super::{Record, Sitting};
@@ -27,15 +27,17 @@ impl Sitting<'_> {
         seated
     }
 
-    /// The verdict on a tree that has failed already: checks that pass now and then are not asked until they pass. What a lane in the workspace
-    /// says does not go by the tree alone.
+    /// Returns the verdict on a tree that has failed already, so that flaky checks are not repeated
+    /// until they pass. Where a lane runs in the workspace, every tree is judged, because the
+    /// result depends on more than the tree.
     fn same_again(&self, tree: &TreeId) -> Option<Verdict> {
         let failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let (attempt, verdict) = failed.get(tree).filter(|_| !self.is_base)?;
         Some(self.repeat(*attempt, verdict))
     }
 
-    /// The verdict on work that differs in nothing from a base whose checks failed: a pass would only say that they pass now and then.
+    /// Returns the verdict on work that equals a base whose checks failed. A pass would only show
+    /// that the checks are flaky.
     async fn same_as_base(&self, tree: &TreeId) -> Result<Option<Verdict>, Early> {
         let base = self.gate.judged.get().filter(|base| self.is_red_base(base, tree));
         let Some(base) = base else { return Ok(None) };
@@ -53,7 +55,8 @@ impl Sitting<'_> {
         }
     }
 
-    /// Copies the log of a step that ran on the base to the logs of this attempt. Returns nothing where it is gone with its run.
+    /// Copies the log of a step that ran on the base to the logs of this attempt. Returns `None` if
+    /// the log was removed with its run.
     fn copy_log(&self, step: &StepReport) -> Option<String> {
         let from = Path::new(step.log.as_ref()?);
         let folder = self.logs(&step.lane);
@@ -62,16 +65,16 @@ impl Sitting<'_> {
         to.to_str().map(ToOwned::to_owned)
     }
 
-    /// What was said of an attempt, for one with the same files.
+    /// Returns the verdict of an earlier attempt for one with the same files.
     fn repeat(&self, attempt: u32, verdict: &Verdict) -> Verdict {
         let alike = as_judged(attempt);
-        let feedback = format!("{alike}, so the checks were not run again. They said:\n{}", verdict.feedback);
+        let feedback = format!("{alike}, so the checks were not run again. Their result:\n{}", verdict.feedback);
         let notes = vec![format!("attempt {}: {alike}, so the checks were not run again", self.attempt)];
         let duration_ms = self.verdict(Ruling::Failed, &Record::default()).duration_ms;
         Verdict { feedback, notes, duration_ms, unchanged_since: Some(attempt), ..verdict.clone() }
     }
 
-    /// Takes down that a tree has failed.
+    /// Records a tree that has failed, unless a lane runs in the workspace.
     fn keep_failure(&self, tree: TreeId, seated: &Result<Verdict, Early>) {
         if let Err(Early::Said(verdict)) = seated
             && verdict.ruling == Ruling::Failed

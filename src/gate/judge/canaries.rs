@@ -1,4 +1,4 @@
-//! Planted failures that a lane must see in the work.
+//! The check that a lane sees planted failures in the work.
 
 use super::{Early, Record, Sitting};
 use crate::gate::base::{Base, BaseFault};
@@ -8,12 +8,12 @@ use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::verdict::Ruling;
 
-/// The most planted failures that are named.
+/// The most planted failures that a message names.
 const NAMED: usize = 5;
 const SILENCED: &str = "its tests are silenced";
 
 impl Sitting<'_> {
-    /// A lane that is asked what it sees of failures planted in a tree.
+    /// Prepares a run of a lane on a tree with planted failures.
     pub(super) fn canary_run<'a>(
         &'a self,
         lane: &'a Lane,
@@ -24,8 +24,8 @@ impl Sitting<'_> {
         CanaryRun { gate: self.gate, site: self.site, lane, tree, base, ready, stop: self.stop }
     }
 
-    /// Runs a lane once more with planted failures: it must see one, and all of them that it sees on the base or where it runs those
-    /// beside them.
+    /// Runs a lane once more with planted failures. The lane must see at least one of them. It must
+    /// also see each failure that it sees on the base, and each one beside a failure that it sees.
     pub(super) async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         let ready = self.ready(lane, tree, record).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
@@ -38,26 +38,27 @@ impl Sitting<'_> {
             Seen::All => return Ok(()),
             Seen::None if self.is_base => return Err(BaseFault::Unseen(lane.name.clone()).into()),
             Seen::Some if self.is_base => return Ok(()),
-            Seen::None => format!("a failing test that was planted: {}", reason(before, saw_one)),
+            Seen::None => format!("a planted failing test: {}", reason(before, saw_one)),
             Seen::Some => {
                 let missed = sight.missed(known);
                 let names: Vec<&str> = missed.iter().take(NAMED).copied().collect();
                 let rest = missed.len() - names.len();
                 let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
-                format!("all of the failing tests that were planted: {SILENCED} (missed: {}{rest})", names.join("; "))
+                format!("all planted failing tests: {SILENCED} (missed: {}{rest})", names.join("; "))
             }
         };
-        Err(self.fell_short(record, &format!("lane `{}` did not see {what}", lane.name)))
+        Err(self.fell_short(record, &format!("lane `{}` did not report {what}", lane.name)))
     }
 }
 
-/// Why a lane may have seen nothing: the work is accused only where the base shows that the lane sees what is planted.
+/// Returns why a lane may have seen nothing. Blames the work only if the lane saw a planted failure
+/// on the base.
 fn reason(base: Option<&Base>, saw_one: bool) -> String {
     match base {
         _ if saw_one => SILENCED.into(),
         Some(base) if base.ruling == Ruling::Failed => format!(
-            "on the base, whose checks fail, it cannot be told whether the lane ever does; give it a `canary` of your own where it looks, or see why \
-             the tests of the work are silent: {EITHER}"
+            "the checks fail on the base, so fledge cannot tell whether the lane ever reports one; \
+             give the lane your own `canary` where it looks, or find out why the tests of the work are silent: {EITHER}"
         ),
         Some(_) | None => EITHER.into(),
     }

@@ -1,14 +1,14 @@
-//! What ends a gate run before its last word: the lanes have spoken, or it cannot be judged.
+//! The early ends of a gate run: a verdict of the lanes, or an error.
 
 use crate::causes::chain;
 use crate::verdict::Verdict;
 use std::error::Error;
 
-/// What ends a gate run early.
+/// The early end of a gate run.
 pub(super) enum Early {
-    /// The lanes have spoken.
+    /// The verdict that the lanes led to.
     Said(Box<Verdict>),
-    /// It cannot be judged, for this reason.
+    /// The reason why the work cannot be judged.
     Broken(String),
 }
 

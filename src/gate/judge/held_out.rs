@@ -1,4 +1,4 @@
-//! The lanes that only the gate knows. The model hears only that one of them failed.
+//! Hold-out lanes, which only the gate knows. The model learns only that one of them failed.
 
 use super::settle::{Ran, named};
 use super::{Early, Record, Sitting};
@@ -35,7 +35,7 @@ impl Sitting<'_> {
             }
             let written = self.written_by_work(lane, written, tree).await?;
             if !written.is_empty() {
-                let why = "a hold-out lane passed, but code that it runs has written what is protected";
+                let why = "a hold-out lane passed, but code that it runs wrote protected paths";
                 record.notes.push(format!("{why}: {}", named(&written)));
                 return Err(self.held_out_failed(record));
             }
@@ -48,8 +48,9 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    /// Returns the protected paths that were written in the room of a hold-out lane and that the lane does not write on the base: there
-    /// its own steps write what they bring along. The lane runs on the base only where something was written.
+    /// Returns the protected paths that were written in the room of a hold-out lane but not in its
+    /// room of the base. On the base, only the lane's own steps write, and they may bring files
+    /// along. The lane runs on the base only if something was written.
     async fn written_by_work(&self, lane: &Lane, written: Vec<Finding>, tree: &TreeId) -> Result<Vec<String>, Early> {
         if written.is_empty() || tree == self.gate.base() {
             return Ok(Vec::new());
@@ -63,7 +64,8 @@ impl Sitting<'_> {
             return Err(Early::Broken("the gate was stopped".into()));
         }
         let own: BTreeSet<String> = ran.written.into_iter().map(|finding| finding.path).collect();
-        // On the base a check may fail before the lane has brought its files along, so those are known by their names, too.
+        // On the base a check may fail before the lane has brought its files along, so their names
+        // are excluded too.
         let brought = names_below(lane.held_out.as_deref());
         let is_brought = |path: &String| path.rsplit('/').next().is_some_and(|name| brought.contains(OsStr::new(name)));
         let others = written.into_iter().map(|finding| finding.path);
@@ -72,13 +74,13 @@ impl Sitting<'_> {
 
     fn held_out_failed(&self, record: &Record) -> Early {
         let feedback =
-            "every check of the project passed, but a hold-out check failed: the work is not right in general";
+            "every check of the project passed, but a hold-out check failed: the work is not correct in general";
         let verdict = self.verdict(Ruling::Failed, record);
         Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 }
 
-/// The names of the files in a folder with hold-out lanes.
+/// Returns the names of the files in a folder with hold-out lanes.
 fn names_below(folder: Option<&Path>) -> BTreeSet<OsString> {
     let entries = folder.into_iter().flat_map(|folder| WalkDir::new(folder).into_iter().flatten());
     entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.file_name().to_owned()).collect()

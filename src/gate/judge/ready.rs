@@ -1,4 +1,4 @@
-//! Prepares the room of a lane: caches of the base, made again where the dependencies of the work
+//! Preparation of a lane's room: caches of the base, refilled where the dependencies of the work
 //! differ, and installed dependencies.
 
 use super::early::Early;
@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::verdict::{Installs, Ruling, Verdict};
 use std::sync::Arc;
 
-/// Packages that a note names.
+/// The most packages that a note names.
 const NAMED: usize = 10;
 
 /// The caches and dependencies of a lane for a tree.
@@ -30,14 +30,14 @@ impl Prepared {
 }
 
 impl Sitting<'_> {
-    /// A note for each setup, which has network.
+    /// Returns a note for each setup, because setups have network access.
     pub(super) fn setup_notes(&self) -> Vec<String> {
         let lanes = self.gate.lanes.iter().filter(|lane| !self.is_base && !lane.setup.is_empty());
-        lanes.map(|lane| format!("the setup of lane `{}` ran with network", lane.name)).collect()
+        lanes.map(|lane| format!("the setup of lane `{}` ran with network access", lane.name)).collect()
     }
 
-    /// Prepares the caches and dependencies of a lane for this tree. A lane with a setup installs
-    /// by that alone.
+    /// Prepares the caches and dependencies of a lane for this tree. In a lane with a setup, only
+    /// the setup installs dependencies.
     pub(super) async fn ready(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<Prepared, Early> {
         let caches = self.caches(lane, tree).await?;
         let installs = lane.setup.is_empty() && !self.is_base;
@@ -58,7 +58,7 @@ impl Sitting<'_> {
         }
     }
 
-    /// Installs for this tree, where its dependencies differ from the base's.
+    /// Installs the dependencies of this tree, where they differ from the base's.
     async fn installation(&self, tree: &TreeId, record: &mut Record) -> Result<Option<Arc<Installation>>, Early> {
         if let Some((_, installation)) = record.installed.as_ref().filter(|(of, _)| of == tree) {
             return Ok(installation.clone());
@@ -82,15 +82,16 @@ impl Sitting<'_> {
         Ok(installation)
     }
 
-    /// The verdict where a setup or an installation fails with the dependencies of the work.
+    /// Returns the verdict for a setup or an installation that fails with the dependencies of the
+    /// work.
     fn not_ready(&self, why: &str) -> Early {
-        let feedback = format!("the dependencies differ from those at the start, and with them {why}\n");
+        let feedback = format!("the work changed the dependencies, and with them {why}\n");
         let signature = format!("setup: {why}");
         Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, &Record::default()) }))
     }
 }
 
-/// The note on what was installed.
+/// Returns the note on an installation.
 fn told(installs: &Installs) -> String {
     let (commands, count) = (installs.commands.join("`, `"), installs.packages.len());
     let mut names = installs.packages.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");

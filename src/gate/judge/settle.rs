@@ -1,4 +1,4 @@
-//! The lanes of a gate run: on which tree each of them ran, what they have left, and that all of them have passed on one and the same.
+//! The lanes of a gate run, which run until all have passed on the same tree.
 
 use super::{Early, Record, Sitting};
 use crate::causes::chain;
@@ -12,22 +12,23 @@ use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{Finding, Ruling, StepProgress, Verdict};
 use crate::workspace::trees::{ChangeKind, Taken, TreeChange, TreesFault, text_path};
 
-/// Changed files that are named.
+/// The most changed files that a message names.
 const NAMED: usize = 10;
 
-/// A lane that ran.
+/// The result of a lane.
 pub(super) struct Ran {
     pub(super) outcome: LaneOutcome,
-    /// Where; `None`: in the workspace itself.
+    /// The room, or `None` for the workspace itself.
     pub(super) room: Option<CleanRoom>,
-    /// What is protected and was written there all the same.
+    /// Protected paths that were written in the room nevertheless.
     pub(super) written: Vec<Finding>,
-    /// What could not be written there.
+    /// The paths that could not be written in the room.
     kept: Vec<String>,
 }
 
 impl Sitting<'_> {
-    /// Runs the lanes until all of them have passed on one tree: where one has written, all run once more on what it made.
+    /// Runs the lanes until all have passed on the same tree. If a lane changes the tree, all lanes
+    /// run once more on the new tree.
     pub(super) async fn settled(&self, candidate: &TreeId, record: &mut Record) -> Result<TreeId, Early> {
         let (mut tree, mut writer) = (candidate.clone(), String::new());
         for round in ["", "-again"] {
@@ -39,7 +40,8 @@ impl Sitting<'_> {
                 match self.lane(lane, round, &tree, record).await {
                     Ok(None) => {}
                     Ok(Some(after)) => (tree, writer, is_settled) = (after, lane.name.clone(), false),
-                    // Of the base as much is said as can be.
+                    // On the base, the remaining lanes run too, to report as many failures as
+                    // possible.
                     Err(Early::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
                     Err(early) => return Err(early),
                 }
@@ -51,10 +53,10 @@ impl Sitting<'_> {
                 return Ok(tree);
             }
         }
-        Err(Early::Broken(format!("lane `{writer}` does not settle: it changes what it has just changed")))
+        Err(Early::Broken(format!("lane `{writer}` changes files on each run; with `writes: true` it must be stable")))
     }
 
-    /// Runs a lane on a tree; gives the tree that it has left, where that is another and may be.
+    /// Runs a lane on a tree. Returns the tree that the lane left, if it differs and may differ.
     async fn lane(
         &self,
         lane: &Lane,
@@ -84,25 +86,26 @@ impl Sitting<'_> {
             return Ok(Some(after));
         }
         for finding in &mut findings {
-            finding.rule.push_str(&format!("; lane `{}` has written it", lane.name));
+            finding.rule.push_str(&format!("; written by lane `{}`", lane.name));
         }
         Err(self.written(findings))
     }
 
-    /// Steps have written what is protected, in their room or in the tree that they left.
+    /// Returns the verdict for steps that wrote protected paths, in their room or in the tree that
+    /// they left.
     fn written(&self, findings: Vec<Finding>) -> Early {
         let names: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
         let note = format!(
-            "steps of the gate have written what is protected: {}; what is meant to be written there is to be ignored by git, or opened with `allow_edit`",
+            "steps of the gate wrote protected paths: {}; if they must write there, let git ignore the paths or open them with `allow_edit`",
             named(&names)
         );
         let feedback =
-            "It was written while the checks ran, by code that they run; nothing of it is in the workspace.\n";
+            "Code that the checks run wrote this; nothing of it is in the workspace.\n";
         let verdict = self.verdict(Ruling::Tampered, &Record::default());
         Early::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
     }
 
-    /// A lane changed files of the tree and does not say that it may.
+    /// Returns the verdict for a lane that changed files of the tree without `writes: true`.
     async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &Record) -> Early {
         let changes = match self.site.trees.changes(before, after, self.stop).await {
             Ok(changes) => changes,
@@ -110,14 +113,14 @@ impl Sitting<'_> {
         };
         let changed = changes.into_iter().filter(|change| change.kind != ChangeKind::Added).map(|change| change.path);
         let why = format!(
-            "lane `{}` changed files that it judges ({}): what it writes there belongs into the work, or the lane says `writes: true`",
+            "lane `{}` changed files that it judges ({}): add these changes to the work, or set `writes: true` in the lane",
             lane.name,
             named(&changed.collect::<Vec<_>>())
         );
         self.fell_short(record, &why)
     }
 
-    /// Runs a lane in a room, which is given back, unless it runs in the workspace itself.
+    /// Runs a lane in a room, which the result contains, or in the workspace itself.
     pub(super) async fn run(
         &self,
         lane: &Lane,
@@ -149,7 +152,8 @@ impl Sitting<'_> {
         let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
         let is_told = match outcome.ruling {
             LaneRuling::Passed => true,
-            // A hold-out lane may fail on the base. The files that it wrote there count all the same.
+            // A hold-out lane may fail on the base. The protected paths that it wrote there are
+            // needed nevertheless.
             LaneRuling::Failed => lane.held_out.is_some(),
             LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => false,
         };
@@ -160,7 +164,7 @@ impl Sitting<'_> {
         Ok(Ran { outcome, room: Some(room), written, kept })
     }
 
-    /// The state that a lane which passed has left, where it is another than the one it was to judge.
+    /// Returns the state that a passed lane left, if it differs from the judged state.
     async fn left(
         &self,
         lane: &Lane,
@@ -175,9 +179,9 @@ impl Sitting<'_> {
         match taken {
             Ok(taken) => Ok(taken),
             Err(fault) if self.stop.is_cancelled() => Err(fault.into()),
-            // What has run chooses what it leaves.
+            // The judged code can decide what the lane leaves, so this is a failure of the work.
             Err(fault) => {
-                let why = format!("what lane `{}` has left cannot be read: {}", lane.name, chain(&fault));
+                let why = format!("cannot read the files that lane `{}` left: {}", lane.name, chain(&fault));
                 Err(self.fell_short(record, &why))
             }
         }
@@ -193,7 +197,8 @@ impl Sitting<'_> {
         Ok(Some(Taken { tree: after, oddities }))
     }
 
-    /// In the workspace, what is new counts only where the lane may write, as in a room; and what is sealed is for the seal to say.
+    /// Returns the state of the workspace after a lane, if it differs. New files count only where
+    /// the lane may write, as in a room. The seal checks sealed files.
     async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
         let taken = self.site.trees.take(self.stop).await?;
         let changes = self.site.trees.changes(tree, &taken.tree, self.stop).await?;
@@ -203,7 +208,8 @@ impl Sitting<'_> {
         Ok(changes.iter().any(counts).then_some(taken))
     }
 
-    /// Brings what lanes have written into the workspace, so that what lies there is what is judged.
+    /// Brings the changes of lanes into the workspace, so that the workspace contains the judged
+    /// tree.
     pub(super) async fn bring(&self, candidate: &TreeId, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         if candidate == tree {
             return Ok(());
@@ -216,13 +222,13 @@ impl Sitting<'_> {
         record.notes.retain(|note| *note != said);
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
             Ok(_) => said,
-            Err(fault) => format!("{said}; the workspace is still without that: {}", chain(&fault)),
+            Err(fault) => format!("{said}; cannot bring these changes into the workspace: {}", chain(&fault)),
         });
         Ok(())
     }
 }
 
-/// The first of these paths.
+/// Joins the first [`NAMED`] of these paths with commas.
 pub(super) fn named(paths: &[String]) -> String {
     paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
 }

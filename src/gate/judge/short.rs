@@ -1,4 +1,5 @@
-//! Tests of the base that did not run: a failure, unless files that the task opens have lost them. Then it is a warning.
+//! Tests of the base that did not run. They are a failure, or a warning if files that the task
+//! opens have lost them.
 
 use super::{Early, Record, Sitting};
 use crate::gate::base::Base;
@@ -11,35 +12,36 @@ use crate::verdict::{HeldBack, Ruling};
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeSet;
 
-/// The most changed files that are read, and the largest, in bytes.
+/// The most changed files that are read, and the largest size of one, in bytes.
 const MOST: usize = 200;
 const LARGEST: u64 = 1024 * 1024;
 /// The reason against a pass on the tree of the base.
-const SAME_AS_BASE: &str = "no file differs from the base, on which these checks failed: they pass now and then";
-/// The most flags that are named.
+const SAME_AS_BASE: &str = "no file differs from the base, on which these checks failed: they are flaky";
+/// The most flags that a message names.
 const NAMED: usize = 5;
 
 /// A file that the work has changed, removed or added.
 #[derive(Debug, Default)]
 struct Edited {
     path: String,
-    /// Its text on the base, and now.
+    /// The text on the base, and now.
     was: String,
     is: String,
     is_opened: bool,
     is_test: bool,
 }
 
-/// What the work has edited.
+/// The edits of the work.
 #[derive(Debug, Default)]
 struct Edits {
     files: Vec<Edited>,
-    /// The module of Go at the root of the base.
+    /// The Go module at the root of the base.
     module: Option<String>,
 }
 
 impl Sitting<'_> {
-    /// Passes over what tests fell short by that files which the task opens have lost, with a note each; names the flag of what is left.
+    /// Accepts missing tests that files opened by the task have lost, with a note for each. Fails
+    /// for the others, and names the flags that would open their files.
     pub(super) async fn excuse(
         &self,
         shortfalls: Vec<Shortfall>,
@@ -63,28 +65,31 @@ impl Sitting<'_> {
         flags.dedup();
         flags.truncate(NAMED);
         if !flags.is_empty() {
-            left.push(format!("where the task moves, renames or removes these tests: {}", flags.join(" ")));
+            left.push(format!("if the task moves, renames or removes these tests, use {}", flags.join(" ")));
         }
         Err(self.fell_short(record, &left.join("\n")))
     }
 
-    /// Returns whether work has the same tree as a base whose checks failed. Lanes in the workspace also depend on ignored files.
+    /// Returns whether the work has the same tree as a base whose checks failed. Returns false
+    /// where a lane runs in the workspace, because such lanes also depend on ignored files.
     pub(super) fn is_red_base(&self, base: &Base, tree: &TreeId) -> bool {
         !self.is_base && tree == self.gate.base() && base.ruling == Ruling::Failed && self.gate.is_clean()
     }
 
-    /// Fails the gate run where the checks pass on the same tree on which they failed before: a lane that writes has taken back all of the work,
-    /// or the base was judged only now.
+    /// Fails the gate run if the checks pass on a tree on which they failed before. Either a lane
+    /// that writes has reverted all of the work, or the base was judged only now.
     pub(super) fn must_differ(&self, base: &Base, tree: &TreeId, record: &Record) -> Result<(), Early> {
         if self.is_red_base(base, tree) { Err(self.fell_short(record, SAME_AS_BASE)) } else { Ok(()) }
     }
 
-    /// Fails the gate run where a step passed while its tests failed. For runs without a known base.
+    /// Fails the gate run if a step passed while its tests failed. Used where the result of the
+    /// base is unknown.
     pub(super) fn must_agree(&self, record: &Record) -> Result<Option<u64>, Early> {
         record.evidence.contradiction().map_or(Ok(None), |why| Err(self.fell_short(record, &why)))
     }
 
-    /// Adds notes where more tests were skipped than on the base, and where their number differs without a reason.
+    /// Adds notes where more tests were skipped than on the base, and where their number differs
+    /// without a reason.
     pub(super) async fn compare_counts(
         &self,
         base: &Evidence,
@@ -115,7 +120,7 @@ impl Sitting<'_> {
         Ok(edits)
     }
 
-    /// The text of a file; none where it is not there or too large.
+    /// Returns the text of a file. The text is empty if the file does not exist or is too large.
     async fn text(&self, tree: &TreeId, path: &str) -> Result<String, TreesFault> {
         match self.site.trees.read(tree, path, LARGEST, self.stop).await {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()),
@@ -130,7 +135,7 @@ impl Edits {
         self.files.iter().filter(|file| file.is_opened)
     }
 
-    /// Whether the files that the task opens have lost all of this.
+    /// Returns whether the files that the task opens have lost all of these tests.
     fn explain(&self, gone: &Gone) -> bool {
         match gone {
             Gone::Tests(names) => names.iter().all(|name| self.explain_name(name, names)),
@@ -148,14 +153,16 @@ impl Edits {
         }
     }
 
-    /// Whether opened files have lost a test, and as many as have its name.
+    /// Returns whether opened files have lost a test, and at least as many tests as are missing
+    /// under its name.
     fn explain_name(&self, name: &str, all: &BTreeSet<String>) -> bool {
         let has_lost = |file: &&Edited| has_lost(&file.was, &file.is, name);
         let number: u64 = self.opened().filter(has_lost).map(|file| lost(&file.was, &file.is).max(1)).sum();
         number >= all.iter().filter(|other| is_called_alike(other, name)).count() as u64
     }
 
-    /// The files that the task does not open and that some of this may be in.
+    /// Returns the changed files that the task does not open and that may have held some of these
+    /// tests.
     fn closed<'e>(&'e self, gone: &'e Gone) -> impl Iterator<Item = &'e Edited> {
         let may_have = move |file: &&Edited| match gone {
             Gone::Tests(names) => names.iter().any(|name| has_test(&file.was, name)),
@@ -166,7 +173,7 @@ impl Edits {
         self.files.iter().filter(|file| !file.is_opened).filter(may_have)
     }
 
-    /// Whether a file is in the folder of a package of Go.
+    /// Returns whether a file is in the folder of a Go package.
     fn is_of_package(&self, file: &Edited, package: &str) -> bool {
         match file.path.rsplit_once('/') {
             Some((folder, _)) => package == folder || package.ends_with(&format!("/{folder}")),

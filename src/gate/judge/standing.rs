@@ -1,5 +1,8 @@
-//! One gate run on what was there before any agent: as strict as one on work, so that its pass is worth the same. As much is said of
-//! failures as can be, and nothing is put back: nobody has changed anything yet.
+//! The gate run on the base, before any agent. It is as strict as one on work, so that its pass is
+//! worth the same.
+//!
+//! It reports as many failures as possible and restores nothing, because nothing has been changed
+//! yet.
 
 use super::{Early, Record, Sitting, written_meanwhile};
 use crate::gate::base;
@@ -11,7 +14,7 @@ use crate::verdict::{Ruling, StepStatus, Verdict};
 use std::sync::Arc;
 
 impl Sitting<'_> {
-    /// Judges the base, which the workspace must be at.
+    /// Judges the base. The workspace must be in the state of the base.
     pub(in crate::gate) async fn judge_base(&self) -> Verdict {
         let mut record = Record::default();
         let (manifests, also) = (self.manifests_here(), self.manifests_here());
@@ -21,7 +24,7 @@ impl Sitting<'_> {
         };
         let seated = match candidate::take(self.gate, self.site, self.stop).await {
             Ok(Candidate { tree, .. }) if tree != *self.gate.base() => {
-                Err(Early::Broken("the workspace was changed while it was judged: let it be, and ask again".into()))
+                Err(Early::Broken("the workspace changed during the gate: leave it alone and try again".into()))
             }
             Ok(candidate) => self.sit(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
@@ -33,7 +36,7 @@ impl Sitting<'_> {
             Err(why) => self.errored(&record, why),
         };
         if verdict.ruling == Ruling::Tampered {
-            // There is no agent that could have done it: the steps of the gate write there.
+            // No agent has run, so the steps of the gate wrote there.
             (verdict.ruling, verdict.feedback) = (Ruling::Errored, verdict.notes.join("; "));
         }
         if verdict.ruling == Ruling::Failed {
@@ -42,7 +45,8 @@ impl Sitting<'_> {
         verdict
     }
 
-    /// Keeps what failed, for whoever asks later what failed before any change. It is only a label then, so nothing is lost without it.
+    /// Keeps the failures as the result of the base. They are only labels for later failures, so an
+    /// error here is ignored.
     fn remember(&self, verdict: &Verdict, record: Record) {
         let has_canary = self.gate.lanes.iter().any(|lane| lane.canary.is_some());
         let is_whole = record.writers.is_empty() && !has_canary;
@@ -54,12 +58,12 @@ impl Sitting<'_> {
         }
     }
 
-    /// The lane as its steps are asked: all of them, of the base.
+    /// Returns the lane as it runs here. On the base, all steps run after a failure too.
     pub(super) fn asked(&self, lane: &Lane) -> Lane {
         Lane { fail_fast: lane.fail_fast && !self.is_base, ..lane.clone() }
     }
 
-    /// What several lanes said no to, as one verdict.
+    /// Merges the failures of several lanes into one verdict.
     pub(super) async fn all_of(&self, failed: Vec<Verdict>, record: &Record) -> Early {
         let is_failure = |status| matches!(status, StepStatus::Failed | StepStatus::TimedOut);
         let has_failed = record.steps.iter().any(|step| is_failure(step.status));
@@ -70,7 +74,7 @@ impl Sitting<'_> {
             };
             (verdict.feedback, verdict.signature) = (said.feedback, feedback::signature(&record.steps));
         }
-        // Those of which every step passed.
+        // These lanes failed although every step passed.
         for short in failed.into_iter().filter(|said| !said.steps.iter().any(|step| is_failure(step.status))) {
             verdict.feedback.push_str(&short.feedback);
             if verdict.signature.is_empty() {

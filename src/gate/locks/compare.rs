@@ -1,4 +1,4 @@
-//! The comparison of a lock file with that of the base.
+//! Comparison of a lock file with the base's.
 
 use super::registries::Known;
 use super::{Entry, Format, Lock, NAMED, Source};
@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Compared {
-    /// Changes that are against the rules.
+    /// Changes that violate the rules.
     pub(super) wrong: Vec<String>,
-    /// The change in one line.
+    /// The change, in one line.
     pub(super) note: Option<String>,
 }
 
@@ -25,15 +25,15 @@ pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Opt
         }
     };
     let unreadable =
-        before.as_ref().err().map(|_| "that of the base cannot be parsed, so every entry counts as added; ");
+        before.as_ref().err().map(|_| "the lock file of the base cannot be parsed, so every entry counts as added; ");
     let before = before.unwrap_or_default();
     let note = note(&before, &after).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
-    // People write requirements by hand, with remarks.
+    // People edit requirements by hand and add remarks, so other changes are not noted.
     let is_other = was.is_some() && is.is_some() && was != is && format != Format::Requirements;
-    let note = note.or_else(|| is_other.then(|| "its entries are the same, and something else in it changed".into()));
+    let note = note.or_else(|| is_other.then(|| "its entries are unchanged, but other parts changed".into()));
     if is.is_none() {
         let had = before.entries.iter().filter(|entry| !entry.checksums.is_empty()).count();
-        let wrong = format!("the lock file is removed, and {had} checksums with it");
+        let wrong = format!("the lock file was removed, and {had} checksums with it");
         return Compared { wrong: if had > 0 { vec![wrong] } else { Vec::new() }, note };
     }
     let comparison = Comparison::new(format, path, &before, known);
@@ -70,7 +70,7 @@ impl<'c> Comparison<'c> {
         Self { format, path, by_name, allowed }
     }
 
-    /// Why an entry may not be in the lock file, if so.
+    /// Returns the reason why an entry may not be in the lock file; `None` if it may.
     fn wrong(&self, entry: &Entry) -> Option<String> {
         let named = self.by_name.get(entry.name.as_str()).map_or(&[][..], Vec::as_slice);
         let (name, version) = (&entry.name, &entry.version);
@@ -78,7 +78,7 @@ impl<'c> Comparison<'c> {
         let told = |what: String| Some(format!("`{}`: {what}", format!("{name} {version}").trim()));
         if entry.alias.is_some() && !named.is_empty() && !named.iter().any(|known| known.alias == entry.alias) {
             let alias = entry.alias.as_deref().unwrap_or_default();
-            return told(format!("it is the package `{alias}` now, and was not at the base"));
+            return told(format!("it is now the package `{alias}`, but was not on the base"));
         }
         if let Some(first) = own.first() {
             if own.iter().any(|known| self.is_kept(known, entry)) {
@@ -93,11 +93,11 @@ impl<'c> Comparison<'c> {
             Source::Path(path) if self.leaves(path) => told(format!("it comes from {path}, outside of the workspace")),
             Source::Path(path) => match source_was {
                 None | Some(Source::Path(_)) => None,
-                Some(was) => told(format!("it came from {}, and comes from the folder `{path}` now", word(was))),
+                Some(was) => told(format!("it came from {} and now comes from the folder `{path}`", word(was))),
             },
             Source::Registry => {
                 if let Some(was @ Source::Address(_)) = source_was.filter(|_| !has_registry(named)) {
-                    return told(format!("it came from {}, and comes from a registry now", word(was)));
+                    return told(format!("it came from {} and now comes from a registry", word(was)));
                 }
                 if let Some(place) = entry.places.iter().find(|place| !self.allowed.contains(*place)) {
                     let known = joined(&self.allowed);
@@ -108,19 +108,19 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// Returns whether an entry is that of the base, with nothing that matters changed.
+    /// Returns whether an entry is the base's, without a change that matters.
     fn is_kept(&self, was: &Entry, is: &Entry) -> bool {
         let has_place = match (&was.source, &is.source) {
             (Source::Path(_), Source::Path(path)) => was.source == is.source || !self.leaves(path),
             (was, is) => was == is,
         };
-        // A lock file may leave out the place where it is that of the configuration.
+        // A lock file may omit the place if the configuration names it.
         let is_from = is.places.is_subset(&was.places) || (was.places.is_empty() && is.places.is_subset(&self.allowed));
         let has_urls = is.urls.is_subset(&was.urls);
         let has_sums = was.checksums.is_empty()
             || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
-        // Nothing but the address says what is fetched where there is no checksum, or where the
-        // manager may take the source instead.
+        // Only the address identifies the package if there is no checksum, or if the manager may
+        // take the source instead.
         let needs_urls = was.checksums.is_empty() || self.format == Format::Composer;
         let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));
         has_place && is_from && is_same
@@ -128,7 +128,7 @@ impl<'c> Comparison<'c> {
 
     fn difference(&self, was: &Entry, is: &Entry) -> String {
         if was.source != is.source {
-            return format!("it came from {}, and comes from {} now", word(&was.source), word(&is.source));
+            return format!("it came from {} and now comes from {}", word(&was.source), word(&is.source));
         }
         if !is.places.is_subset(&was.places) && !is.places.is_subset(&self.allowed) {
             return moved(&was.places, &is.places);
@@ -137,15 +137,15 @@ impl<'c> Comparison<'c> {
             return moved(&was.urls, &is.urls);
         }
         if is.checksums.is_empty() || (is.is_bare && !was.is_bare) {
-            return format!("its checksum was {}, and is dropped", joined(&was.checksums));
+            return format!("its checksum was {} and is now missing", joined(&was.checksums));
         }
         if is.checksums.is_subset(&was.checksums) {
             return moved(&was.places, &is.places);
         }
-        format!("its checksum was {}, and is {} now", joined(&was.checksums), joined(&is.checksums))
+        format!("its checksum was {} and is now {}", joined(&was.checksums), joined(&is.checksums))
     }
 
-    /// Returns whether the address of an update is that of another package.
+    /// Returns a message if the address of an update is that of another package.
     fn misnamed(&self, named: &[&Entry], entry: &Entry) -> Option<String> {
         if named.is_empty() || entry.alias.is_some() {
             return None;
@@ -174,7 +174,7 @@ impl<'c> Comparison<'c> {
     }
 }
 
-/// Returns whether a path, seen from the folder of a file, leads out of the workspace.
+/// Returns whether a path, relative to the folder of a file, leads out of the workspace.
 pub(super) fn leaves(file: &str, path: &str) -> bool {
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut depth = folder.split('/').filter(|part| !part.is_empty()).count();
@@ -196,7 +196,7 @@ fn has_registry(named: &[&Entry]) -> bool {
     named.iter().any(|known| known.source == Source::Registry)
 }
 
-/// An address without its last part, which is a revision.
+/// Returns an address without its last part, which is a revision.
 fn repository(url: &str) -> &str {
     url.rsplit_once(['#', '/']).map_or(url, |(repository, _)| repository)
 }
@@ -210,12 +210,12 @@ fn word(source: &Source) -> String {
     }
 }
 
-/// The change of the places that serve a package.
+/// Describes a change of the places that serve a package.
 fn moved(was: &BTreeSet<String>, is: &BTreeSet<String>) -> String {
     match (was.is_empty(), is.is_empty()) {
-        (true, _) => format!("it comes from {}, and the base names no place for it", joined(is)),
-        (false, true) => format!("it came from {}, and names no place now", joined(was)),
-        (false, false) => format!("it came from {}, and comes from {} now", joined(was), joined(is)),
+        (true, _) => format!("it comes from {}, but the base names no source for it", joined(is)),
+        (false, true) => format!("it came from {} and now names no source", joined(was)),
+        (false, false) => format!("it came from {} and now comes from {}", joined(was), joined(is)),
     }
 }
 
@@ -225,7 +225,7 @@ fn joined(values: &BTreeSet<String>) -> String {
     if shown.is_empty() { "nothing".into() } else { format!("{}{more}", shown.join(", ")) }
 }
 
-/// The install scripts and programs that entries of the base have gained.
+/// Describes the install scripts and programs that entries of the base have gained.
 fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
     let mut had: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
     for entry in before {
@@ -239,7 +239,7 @@ fn gains(before: &[Entry], after: &[Entry]) -> Vec<String> {
     after.iter().filter_map(gained).take(NAMED).collect()
 }
 
-/// The entries of the base that depend on other packages now.
+/// Describes the entries of the base whose dependencies changed.
 fn other_needs(before: &[Entry], after: &[Entry]) -> Vec<String> {
     let all = |entries: &[Entry]| -> BTreeMap<String, BTreeSet<String>> {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -264,7 +264,9 @@ fn other_needs(before: &[Entry], after: &[Entry]) -> Vec<String> {
     told.take(NAMED).collect()
 }
 
-/// The entries that were added, updated and removed, by count with the first names; what entries gained, and new options.
+/// Describes the change of a lock file: added, updated and removed entries, gained scripts and
+/// programs, changed dependencies, and new options. Entries are given by their number and first
+/// names. Returns `None` if the entries and options are the same.
 fn note(before: &Lock, after: &Lock) -> Option<String> {
     let (options, Lock { entries: before, .. }) = (after.remarks.difference(&before.remarks), before);
     let after = &after.entries;
@@ -300,5 +302,5 @@ fn note(before: &Lock, after: &Lock) -> Option<String> {
     if !told.is_empty() {
         return Some(told.join(", "));
     }
-    (before != after).then(|| "entries changed, and their versions did not".into())
+    (before != after).then(|| "entries changed, but their versions did not".into())
 }

@@ -1,25 +1,27 @@
-//! Lock files in JSON: `package-lock.json` and `npm-shrinkwrap.json` of all versions, and `composer.lock`. Access to parsed values.
+//! JSON lock files: all versions of `package-lock.json` and `npm-shrinkwrap.json`, and
+//! `composer.lock`. Also functions that read parsed values.
 
 use super::{Entry, Source, registries};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// A text at a key.
+/// Returns the text at a key.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// The entries of a table at a key; none where there is no table.
+/// Returns the entries of the table at a key; none if there is no table.
 pub(super) fn table<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {
     value.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// The items of a list at a key; none where there is no list.
+/// Returns the items of the list at a key; none if there is no list.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// What a package depends on, by these keys: the items of lists, and the names of tables with what is asked of each.
+/// Returns the dependencies of a package at these keys: the items of lists, and the names in tables
+/// with their values.
 pub(super) fn needs(package: &Value, keys: &[&str]) -> BTreeSet<String> {
     let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     let in_lists = keys.iter().flat_map(|key| list(package, key)).map(written);
@@ -27,7 +29,8 @@ pub(super) fn needs(package: &Value, keys: &[&str]) -> BTreeSet<String> {
     in_lists.chain(in_tables.map(|(name, value)| format!("{name} {}", written(value)))).collect()
 }
 
-/// The entries of the lock file. Newer npm reads `packages` and older npm `dependencies`, so both count.
+/// Parses the entries of the lock file. Newer npm reads `packages` and older npm reads
+/// `dependencies`, so both count.
 pub(super) fn npm(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
@@ -75,7 +78,7 @@ fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Re
             (entry.alias, entry.version) = (Some(target.to_owned()), version.to_owned());
             describe(&mut entry, resolved, text(value, "integrity"));
         } else {
-            // A version that names a place stands for `resolved`.
+            // A version may name a place instead of `resolved`.
             let place = version.contains([':', '/']).then_some(version);
             describe(&mut entry, resolved.or(place), text(value, "integrity"));
             if let Some(place) = place.filter(|place| !registries::is_web(place)) {
@@ -88,7 +91,7 @@ fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Re
     Ok(())
 }
 
-/// Adds the place and the checksum of an entry.
+/// Adds the place and the checksums of an entry.
 pub(super) fn describe(entry: &mut Entry, resolved: Option<&str>, integrity: Option<&str>) {
     if let Some(place) = resolved {
         if let Some(path) = place.strip_prefix("file:") {
@@ -102,7 +105,7 @@ pub(super) fn describe(entry: &mut Entry, resolved: Option<&str>, integrity: Opt
     entry.checksums.extend(integrity.into_iter().flat_map(str::split_whitespace).map(ToOwned::to_owned));
 }
 
-/// The entries of both lists of packages.
+/// Parses the entries of both lists of packages.
 pub(super) fn composer(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
@@ -118,7 +121,7 @@ fn composer_package(package: &Value) -> Entry {
         let url = text(place, "url").unwrap_or_default();
         match text(place, "type") {
             Some("path") => entry.source = Source::Path(url.to_owned()),
-            // The revision is a part of the version, not of the repository.
+            // The revision is part of the version, not of the repository.
             Some(_) | None => entry.fetch_from(&match text(place, "reference").filter(|own| !own.is_empty()) {
                 Some(reference) if url.ends_with(reference) => url.to_owned(),
                 Some(reference) => format!("{url}#{reference}"),

@@ -1,16 +1,18 @@
-//! Lock files of plain lines: `go.sum`, `Gemfile.lock`, and `requirements.txt` with hashes or without.
+//! Lock files of plain lines: `go.sum`, `Gemfile.lock`, and `requirements.txt` with or without
+//! hashes.
 
 use super::{Entry, Format, Lock, Source, registries};
 use std::collections::BTreeSet;
 
-/// Options that say where packages come from.
+/// Options that select the sources of packages.
 const PLACES: [&str; 8] =
     ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--no-index", "--pypi-url"];
 
-/// Options that name other lists.
+/// Options that include other lists.
 const LISTS: [&str; 4] = ["-r", "--requirement", "-c", "--constraint"];
 
-/// The entries of a `go.sum`: a module, its version and the hash, or the hash of the module's `go.mod`.
+/// Parses a `go.sum`. Each line has a module, its version, and the hash of the module or of its
+/// `go.mod`.
 pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
     let read = |line: &str| {
         let mut words = line.split_whitespace();
@@ -25,7 +27,7 @@ pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
     content.lines().filter(|line| !line.trim().is_empty()).map(read).collect()
 }
 
-/// The entries of a `Gemfile.lock`: gems below `GEM`, `GIT` and `PATH`, with the checksums of `CHECKSUMS`.
+/// Parses a `Gemfile.lock`: gems below `GEM`, `GIT` and `PATH`, with the checksums of `CHECKSUMS`.
 pub(super) fn bundler(content: &str) -> Result<Vec<Entry>, String> {
     let (mut entries, mut section): (Vec<Entry>, &str) = (Vec::new(), "");
     let (mut remotes, mut revision): (Vec<&str>, &str) = (Vec::new(), "");
@@ -67,10 +69,10 @@ fn name_and_version(gem: &str) -> (&str, &str) {
     (name, version.trim_end_matches(')'))
 }
 
-/// Reads the requirements, and the options that say where packages come from.
+/// Parses a list of requirements with its options.
 pub(super) fn requirements(content: &str) -> Result<Lock, String> {
     if content.contains('\0') {
-        return Err("the list is not a text".into());
+        return Err("the list is not text".into());
     }
     let mut lock = Lock::default();
     for line in &joined(content) {
@@ -87,7 +89,8 @@ pub(super) fn requirements(content: &str) -> Result<Lock, String> {
     Ok(lock)
 }
 
-/// The lines of the list as pip joins them: a backslash at the end, except of a comment, puts the next line right behind.
+/// Joins the lines of a list as pip does. A backslash at the end of a line joins the next line
+/// directly, except in a comment.
 fn joined(content: &str) -> Vec<String> {
     let (mut lines, mut open) = (Vec::new(), String::new());
     for line in content.lines() {
@@ -105,13 +108,15 @@ fn is_editable(line: &str) -> bool {
 }
 
 impl Lock {
-    /// Adds the options of a line: those that say where packages come from, and others. Lists count where they are not compared themselves.
+    /// Adds the options of a line: those that select the sources of packages, and others. Included
+    /// lists do not count if they are compared as lock files.
     fn add_options(&mut self, line: &str) {
         let mut words = line.split_whitespace().peekable();
         while let Some(word) = words.next() {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             let value = words.next_if(|next| value.is_empty() && !next.starts_with('-')).unwrap_or(value);
-            // pip takes the start of a long option for the whole, and a value right behind a short one.
+            // pip accepts the start of a long option for the whole, and a value directly after a
+            // short option.
             let is_like = |option: &&str| match option.len() {
                 2 => name.starts_with(option),
                 _ => name.len() > 3 && option.starts_with(name),
@@ -166,7 +171,7 @@ fn requirement(line: &str) -> Entry {
     entry
 }
 
-/// A name of a Python package, in its one spelling.
+/// Returns the normalized name of a Python package.
 fn normal(name: &str) -> String {
     name.to_lowercase().replace(['_', '.'], "-")
 }

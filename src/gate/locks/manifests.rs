@@ -1,4 +1,4 @@
-//! Manifests that are not judged by section, and name places from which packages come.
+//! The sources of packages in manifests that are not judged by section.
 
 use super::json_locks::{list, table};
 use super::{Ecosystem, Format, compare, json_locks};
@@ -6,7 +6,7 @@ use crate::gate::names::name_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Words of a `Gemfile` that say where gems come from.
+/// Words in a `Gemfile` that select the sources of gems.
 const GEMFILE: [&str; 12] = [
     "source",
     "git:",
@@ -22,7 +22,7 @@ const GEMFILE: [&str; 12] = [
     "https:",
 ];
 
-/// Hosts of modules of Go that many projects use.
+/// Hosts of Go modules that many projects use.
 #[rustfmt::skip]
 const GO: [&str; 24] = [
     "github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "golang.org", "google.golang.org", "cloud.google.com", "gopkg.in", "go.uber.org", "go.yaml.in",
@@ -30,7 +30,8 @@ const GO: [&str; 24] = [
     "gonum.org", "gorm.io", "dario.cat", "filippo.io",
 ];
 
-/// Manifests whose lines name places: how a name begins and ends, and the words of which such a line has one of each group.
+/// Manifests in which single lines name sources: the start and the end of the file name, and groups
+/// of words. A line names a source if it has a word of each group.
 #[rustfmt::skip]
 const BY_LINE: &[(&str, &str, &[&[&str]])] = &[
     ("Pipfile", "Pipfile", &[&["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"]]),
@@ -42,13 +43,13 @@ const BY_LINE: &[(&str, &str, &[&[&str]])] = &[
 ];
 
 const GRADLE: &[&[&str]] = &[&["maven", "ivy", "uri(", "url"], &["://"]];
-/// Blocks of Gradle that describe what is published. An address in one is no place of packages.
+/// Gradle blocks that describe the published project. Their addresses are not sources of packages.
 const DESCRIBES: [&str; 8] =
     ["pom", "scm", "license", "licenses", "developer", "organization", "issueManagement", "ciManagement"];
 /// Sections of a `pubspec.yaml` with packages.
 const OF_PUB: [&str; 4] = ["dependencies", "dev_dependencies", "dependency_overrides", "<<"];
 
-/// Returns whether a path is that of a manifest which [`new_sources`] compares.
+/// Returns whether a path names a manifest that [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
     let name = name_of(path);
     by_line(name).is_some()
@@ -63,12 +64,12 @@ fn by_line(name: &str) -> Option<&'static [&'static [&'static str]]> {
     BY_LINE.iter().find(|(start, end, _)| name.starts_with(start) && name.ends_with(end)).map(|(_, _, words)| *words)
 }
 
-/// Whether a name is that of a list of packages for conda.
+/// Returns whether a name is that of a conda package list.
 fn is_of_conda(name: &str) -> bool {
     name.starts_with("environment") && (name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
-/// Returns whether a path is that of the manifest beside a lock file.
+/// Returns whether a path names the manifest beside a lock file.
 pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
     let names: &[&str] = match ecosystem {
         Ecosystem::Node => &["package.json"],
@@ -83,7 +84,7 @@ pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
     names.contains(&name_of(path)) && folder(path) == folder(lock)
 }
 
-/// The places that a manifest names and that of the base did not.
+/// Returns a message for each source of packages that a manifest names and the base's does not.
 pub(super) fn new_sources(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> Vec<String> {
     let (Some(is), true) = (is, is_manifest(path)) else { return Vec::new() };
     if name_of(path) == "go.mod" && was.is_none() {
@@ -136,20 +137,21 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
     }
 }
 
-/// Whether a line has a word; a key with its colon only as a whole.
+/// Returns whether a line has a word. A word that ends with a colon must be a whole key.
 fn has_word(line: &str, word: &str) -> bool {
     let is_whole = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| !word.ends_with(':') || is_whole(at))
 }
 
-/// What is behind each start of an element.
+/// Returns the text after each start tag of an element.
 fn elements<'a>(content: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
     let starts = content.split(&format!("<{tag}")).skip(1).collect::<Vec<_>>().into_iter();
     let is_whole = |rest: &&str| rest.starts_with(|c: char| c == '>' || c.is_whitespace());
     starts.filter(is_whole).filter_map(|rest| Some(rest.split_once('>')?.1))
 }
 
-/// A `pom.xml` without comments, and without the places to which it publishes. One in which a text may look like an element stays whole.
+/// Removes comments and the places of publication from a `pom.xml`. The file stays whole if a text
+/// in it may look like an element.
 fn without_distribution(content: &str) -> String {
     let cut = |text: &str, start: &str, end: &str| {
         let (mut kept, mut rest) = (String::new(), text);
@@ -168,8 +170,9 @@ fn without_distribution(content: &str) -> String {
     cut(&cut(content, "<!--", "-->"), "<distributionManagement>", "</distributionManagement>")
 }
 
-/// The lines of a build file of Gradle, by number, that only have an address in a block which describes the project. From the first sign on
-/// that may begin a text of several lines, or a pattern, there are none.
+/// Returns the numbers of the lines in a Gradle build file that only have an address in a block
+/// that describes the project. The search ends at the first sign that may begin a multi-line text
+/// or a pattern.
 fn described(content: &str) -> BTreeSet<usize> {
     let (mut found, mut blocks) = (BTreeSet::new(), Vec::<String>::new());
     for (number, line) in content.lines().enumerate() {
@@ -206,13 +209,14 @@ fn described(content: &str) -> BTreeSet<usize> {
     found
 }
 
-/// Whether what is in these blocks of Gradle, one in the other, describes the project.
+/// Returns whether the innermost of these nested Gradle blocks describes the project, and none of
+/// them names sources.
 fn describes(blocks: &[String]) -> bool {
     let is_of_places = |block: &String| matches!(block.as_str(), "repositories" | "maven" | "ivy");
     blocks.last().is_some_and(|block| DESCRIBES.contains(&block.as_str())) && !blocks.iter().any(is_of_places)
 }
 
-/// The texts in a value, each with the key that it is of.
+/// Collects the texts in a value, each with its key.
 fn texts<'v>(key: &'v str, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>) {
     match value {
         Value::String(text) => found.push((key, text)),
@@ -222,7 +226,8 @@ fn texts<'v>(key: &'v str, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>
     }
 }
 
-/// The places that packages of Dart come from. Of what cannot be read, every line is one.
+/// Returns the sources of Dart packages. If the file cannot be parsed, every line counts as a
+/// source.
 fn pub_places(content: &str) -> BTreeSet<String> {
     let mut found = Vec::new();
     let manifest: Value = match serde_yaml::from_str(content) {
@@ -237,8 +242,8 @@ fn pub_places(content: &str) -> BTreeSet<String> {
     found.into_iter().filter(is_place).map(|(key, text)| format!("{key}: {text}")).collect()
 }
 
-/// The channels of a list of packages for conda, and what its items name by address or by an option of pip. Of what cannot be read, every line
-/// is a place.
+/// Returns the channels of a conda package list, and the items that name an address, a channel or
+/// an option of pip. If the list cannot be parsed, every line counts as a source.
 fn conda_places(path: &str, content: &str) -> BTreeSet<String> {
     let (mut channels, mut items) = (Vec::new(), Vec::new());
     let list: Value = match serde_yaml::from_str(content) {
@@ -269,7 +274,7 @@ fn conda_places(path: &str, content: &str) -> BTreeSet<String> {
     channels.into_iter().map(|(_, channel)| channel.to_owned()).chain(named).collect()
 }
 
-/// Whether a word of a `go.mod` is the version of a module.
+/// Returns whether a word of a `go.mod` is the version of a module.
 fn is_version(word: &str) -> bool {
     word.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -1,6 +1,6 @@
-//! Lock files, compared entry by entry with the base's. A setup step has network and fetches what a
-//! lock file names, so an entry may not move to another host, lose its checksum, or come from a
-//! source that the base does not use. Pure.
+//! Comparison of lock files with the base's, entry by entry. A setup step has network and fetches
+//! the packages that a lock file names. So an entry must not move to another host, lose its
+//! checksum, or come from a source that the base does not use. Pure.
 
 mod compare;
 mod json_locks;
@@ -18,9 +18,9 @@ pub(super) use manifests::is_manifest;
 pub(super) use registries::CONFIGURED;
 use std::collections::BTreeSet;
 
-/// The largest lock file that is compared, in bytes.
+/// The maximum size of a lock file that is compared, in bytes.
 pub(super) const LARGEST: u64 = 32 * 1024 * 1024;
-/// Entries that a note names.
+/// The maximum number of entries that a note or a list of findings names.
 const NAMED: usize = 5;
 
 /// The format of a lock file.
@@ -59,7 +59,7 @@ pub(super) enum Source {
     Registry,
     /// A git repository with its revision, or the address of an archive.
     Address(String),
-    /// A folder or file of this machine.
+    /// A folder or file on this machine.
     Path(String),
 }
 
@@ -74,13 +74,13 @@ pub(super) struct Entry {
     /// The addresses of its files.
     pub(super) urls: BTreeSet<String>,
     pub(super) checksums: BTreeSet<String>,
-    /// A file of the package has no checksum although others do.
+    /// At least one file of the package has no checksum.
     pub(super) is_bare: bool,
-    /// What the package may run or lets others run: an install script, programs.
+    /// The package's install script and programs, as words for notes.
     pub(super) runs: BTreeSet<String>,
-    /// The package that is installed under this name.
+    /// The package that is installed under this name, if it has another name.
     pub(super) alias: Option<String>,
-    /// The packages that it depends on, as they are written.
+    /// The dependencies of the package, as the lock file writes them.
     pub(super) needs: BTreeSet<String>,
 }
 
@@ -88,9 +88,9 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) entries: Vec<Entry>,
-    /// Options that say where packages come from.
+    /// Options that select the sources of packages.
     pub(super) options: BTreeSet<String>,
-    /// Options that change in another way what is installed.
+    /// Other options that may change what is installed.
     pub(super) remarks: BTreeSet<String>,
 }
 
@@ -107,7 +107,7 @@ impl Entry {
 }
 
 impl Format {
-    /// The format of the lock file at a path.
+    /// Returns the format of the lock file at a path; `None` if the path names no lock file.
     pub(super) fn of_path(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let in_requirements = folder.rsplit('/').next() == Some("requirements");
@@ -144,7 +144,7 @@ impl Format {
     /// Parses a lock file.
     ///
     /// # Errors
-    /// The reason, where the text is not of this format.
+    /// The reason, if the text does not have this format.
     pub(super) fn parse(self, bytes: &[u8]) -> Result<Lock, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -170,9 +170,10 @@ pub(super) fn reads(path: &str) -> bool {
     Format::of_path(path).is_some() || is_manifest(path)
 }
 
-/// Compares the lock files among these changes with the base's. Returns findings, and a note for
-/// each lock file that changed. `contents` gives a file of one of the trees, also files that did
-/// not change; `is_opened` says which paths the task opens.
+/// Compares the lock files and manifests among these changes with the base's. Returns findings, and
+/// a note for each lock file that changed. `contents` returns a file of either tree, including
+/// unchanged files. `is_opened` returns whether the task opens a path; an opened path has no
+/// findings.
 pub(super) fn findings_and_notes(
     changes: &[Change],
     contents: impl Fn(&str, Side) -> Option<Vec<u8>>,

@@ -1,10 +1,10 @@
-//! `pnpm-lock.yaml`, versions 5 to 9.
+//! The `pnpm-lock.yaml` of versions 5 to 9.
 
 use super::json_locks::{table, text};
 use super::{Entry, Source, json_locks};
 use serde_json::Value;
 
-/// The entries of the lock file: its packages, and the names under which importers use other
+/// Parses the entries of the lock file: its packages, and the aliases under which others use
 /// packages.
 pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
@@ -46,7 +46,7 @@ fn name_and_version(key: &str) -> (&str, &str) {
     (&key[..end], key.get(end + 1..).unwrap_or_default())
 }
 
-/// A dependency that another package stands for.
+/// Returns an entry for a dependency whose name is an alias of another package.
 fn alias(name: &str, value: &Value) -> Option<Entry> {
     let version = value.as_str().or_else(|| text(value, "version"))?;
     let is_place = ["link:", "file:", "workspace:"].iter().any(|start| version.starts_with(start));

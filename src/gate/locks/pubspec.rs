@@ -1,11 +1,11 @@
-//! `pubspec.lock` of Dart.
+//! The `pubspec.lock` of Dart.
 
 use super::json_locks::{table, text};
 use super::registries::host;
 use super::{Entry, Source};
 use serde_json::Value;
 
-/// The entries of the lock file.
+/// Parses the entries of the lock file.
 pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
@@ -36,7 +36,8 @@ fn package(name: &str, value: &Value) -> Entry {
     entry
 }
 
-/// The address of a registry. The public one has two names, and older lock files use the other.
+/// Returns the address of a registry. The public registry has two names, and older lock files use
+/// the other one.
 fn with_one_name(url: &str) -> String {
     match host(url).as_str() {
         "pub.dev" => "https://pub.dev".to_owned(),

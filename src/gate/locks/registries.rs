@@ -1,5 +1,5 @@
-//! The registries that the base uses: those of its lock file and of its configuration, else the
-//! public one of the ecosystem.
+//! The registries that the base uses: those in its lock file and configuration, else the public
+//! registry of the ecosystem.
 
 use super::json_locks::{list, table, text};
 use super::{Ecosystem, Format};
@@ -7,7 +7,7 @@ use crate::lane::parse_toml;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Files that configure registries. They are read beside the lock file and at the root.
+/// Files that configure registries. fledge reads them beside the lock file and at the root.
 pub(in crate::gate) const CONFIGURED: [&str; 11] = [
     ".npmrc",
     ".yarnrc",
@@ -27,7 +27,7 @@ pub(in crate::gate) const CONFIGURED: [&str; 11] = [
 pub(super) struct Known {
     /// The registries that the configuration names.
     pub(super) configured: BTreeSet<String>,
-    /// The configuration puts another registry in the place of the public one.
+    /// The configuration replaces the public registry with another one.
     pub(super) has_default: bool,
     /// The public registries of the ecosystem.
     pub(super) public: &'static [&'static str],
@@ -95,8 +95,8 @@ fn named(name: &str, content: &str) -> Vec<(String, bool)> {
     }
 }
 
-/// A registry in a line: `registry=https://…`, `npmRegistryServer: "https://…"`, `source
-/// "https://…"`.
+/// Parses a registry in a line: `registry=https://…`, `npmRegistryServer: "https://…"` or
+/// `source "https://…"`. Returns its address, and whether it is the default.
 fn in_line(line: &str) -> Option<(String, bool)> {
     let line = line.trim();
     let keys = ["registry", "npmRegistryServer", "index-url", "extra-index-url", "source"];
@@ -125,14 +125,14 @@ fn in_toml(config: &Value) -> Vec<(String, bool)> {
     found
 }
 
-/// Returns whether an address is one of the web.
+/// Returns whether an address starts with `https://` or `http://`.
 pub(super) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// The host of an address in small letters; with `http://` where nothing protects the transfer.
-/// Hosts of one public registry have one name. What is no plain address is returned whole, and so
-/// equals no host.
+/// Returns the host of an address in lower case, with `http://` if the transfer is unprotected.
+/// Hosts of one public registry have one name. Any other text is returned whole, so it equals no
+/// host.
 pub(super) fn host(url: &str) -> String {
     let (plain, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
         (Some(rest), _) => ("", rest),
@@ -152,7 +152,7 @@ pub(super) fn host(url: &str) -> String {
     format!("{plain}{one}")
 }
 
-/// The index of cargo without its protocol. The indexes of crates.io have one name.
+/// Returns an index of cargo without its protocol. The indexes of crates.io have one name.
 pub(super) fn index(url: &str) -> String {
     let url = ["registry+", "sparse+"].iter().find_map(|start| url.strip_prefix(start)).unwrap_or(url);
     let plain = url.strip_prefix("https://").unwrap_or(url).trim_end_matches('/');

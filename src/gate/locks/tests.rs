@@ -1,13 +1,13 @@
-//! Lock files of every format: honest changes, moved entries, dropped checksums, and new entries
-//! from elsewhere.
+//! Tests of lock files in every format: honest changes, moved entries, dropped checksums, and new
+//! entries from elsewhere.
 
 mod dart;
 mod manifests;
 
 use super::*;
 
-/// A lock file of a format, a new entry from the same registry, the replacement that moves an
-/// entry, the one that drops its checksum, and a new entry from elsewhere.
+/// A lock file and replacements in it: a new entry from the same registry, a moved entry, a dropped
+/// checksum, and a foreign entry.
 struct Case {
     path: &'static str,
     base: &'static str,
@@ -210,7 +210,7 @@ fn entries_of_every_format_keep_their_place_and_their_checksum() {
         let (wrong, _) = compared(case.path, Some(case.base), None, &[]);
         assert_eq!(
             wrong,
-            ["the lock file is removed, and 1 checksums with it".to_owned()].map(|line| {
+            ["the lock file was removed, and 1 checksums with it".to_owned()].map(|line| {
                 let count = case.base.matches("h1:").count().max(1);
                 line.replace("and 1", &format!("and {count}"))
             })
@@ -226,15 +226,15 @@ fn a_finding_names_the_entry_with_what_was_and_what_is() {
     };
     assert_eq!(
         told(0, |case| case.moved),
-        "`left-pad 1.3.0`: it came from registry.npmjs.org, and comes from evil.example now"
+        "`left-pad 1.3.0`: it came from registry.npmjs.org and now comes from evil.example"
     );
-    assert_eq!(told(0, |case| case.dropped), "`left-pad 1.3.0`: its checksum was sha512-AA==, and is dropped");
+    assert_eq!(told(0, |case| case.dropped), "`left-pad 1.3.0`: its checksum was sha512-AA== and is now missing");
     assert_eq!(
         told(0, |case| case.foreign),
         "`evil 1.0.0`: it comes from evil.example, which the base does not use (it uses registry.npmjs.org)"
     );
     assert_eq!(told(9, |case| case.moved), "`example.com/a v1.0.0`: its checksum was h1:aa=, and is h1:zz= now");
-    assert_eq!(told(2, |case| case.foreign), "`left-pad 1.3.0`: it is the package `evil` now, and was not at the base");
+    assert_eq!(told(2, |case| case.foreign), "`left-pad 1.3.0`: it is now the package `evil`, but was not on the base");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn what_an_entry_gains_to_run_is_noted() {
     let bare = changed(CASES[0].base, bare);
     let moved = bare.replace(r#""integrity""#, r#""resolved":"https://evil.example/l.tgz","integrity""#);
     let told = compared(CASES[0].path, Some(&bare), Some(&moved), &[]).0;
-    assert_eq!(told, ["`left-pad 1.3.0`: it comes from evil.example, and the base names no place for it"]);
+    assert_eq!(told, ["`left-pad 1.3.0`: it comes from evil.example, but the base names no source for it"]);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn what_an_entry_depends_on_now_is_noted_and_so_is_every_other_change() {
             "\"left\":\"*\"",
             "near 1.0.0 depends on left * instead of left ^1",
         ),
-        ("package-lock.json", npm, "MIT", "GPL", "its entries are the same, and something else in it changed"),
+        ("package-lock.json", npm, "MIT", "GPL", "its entries are unchanged, but other parts changed"),
         (
             "uv.lock",
             uv,
@@ -342,7 +342,7 @@ fn a_lock_file_that_cannot_be_parsed_says_so_and_counts_as_changed_in_all() {
         assert!(wrong.len() == 1 && wrong[0].contains("cannot be parsed"), "{}: {wrong:?}", case.path);
         assert!(notes[0].contains("every entry counts as changed"), "{notes:?}");
         let (_, notes) = compared(case.path, Some("}{\u{0}\n"), Some(case.base), &[]);
-        assert!(notes[0].contains("that of the base cannot be parsed"), "{notes:?}");
+        assert!(notes[0].contains("the lock file of the base cannot be parsed"), "{notes:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lock files in TOML: `Cargo.lock`, `uv.lock` and `poetry.lock`.
+//! TOML lock files: `Cargo.lock`, `uv.lock` and `poetry.lock`.
 
 use super::json_locks::{list, needs, table, text};
 use super::{Entry, Source, registries};
@@ -16,7 +16,7 @@ fn entry(package: &Value) -> Entry {
     Entry { needs: needs(package, &["dependencies", "optional-dependencies", "extras"]), ..entry }
 }
 
-/// The entries of `Cargo.lock`. Old versions keep checksums in a table `metadata`.
+/// Parses the entries of `Cargo.lock`. Old versions keep checksums in a table `metadata`.
 pub(super) fn cargo(content: &str) -> Result<Vec<Entry>, String> {
     let (lock, packages) = packages(content)?;
     let read = |package: &Value| {
@@ -37,7 +37,7 @@ pub(super) fn cargo(content: &str) -> Result<Vec<Entry>, String> {
     Ok(packages.iter().map(read).collect())
 }
 
-/// The entries of `uv.lock`.
+/// Parses the entries of `uv.lock`.
 pub(super) fn uv(content: &str) -> Result<Vec<Entry>, String> {
     let (_, packages) = packages(content)?;
     let read = |package: &Value| {
@@ -65,7 +65,7 @@ pub(super) fn uv(content: &str) -> Result<Vec<Entry>, String> {
     Ok(packages.iter().map(read).collect())
 }
 
-/// The entries of `poetry.lock`. Old versions keep the files in a table `metadata`.
+/// Parses the entries of `poetry.lock`. Old versions keep the files in a table `metadata`.
 pub(super) fn poetry(content: &str) -> Result<Vec<Entry>, String> {
     let (lock, packages) = packages(content)?;
     let read = |package: &Value| {

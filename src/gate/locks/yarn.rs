@@ -1,10 +1,10 @@
-//! `yarn.lock`, of classic Yarn and of newer ones.
+//! The `yarn.lock` of Yarn 1 and of later versions.
 
 use super::json_locks::text;
 use super::{Entry, Source, json_locks};
 use serde_json::{Map, Value};
 
-/// The entries of the lock file.
+/// Parses the entries of the lock file.
 pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     if content.lines().any(|line| line.starts_with("__metadata:")) {
         let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
@@ -14,12 +14,13 @@ pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     classic(content)
 }
 
-/// Blocks of a line with descriptors, and indented lines with a key and a value.
+/// Parses the format of Yarn 1. A block has a line with descriptors, and indented lines with a key
+/// and a value.
 fn classic(content: &str) -> Result<Vec<Entry>, String> {
     let mut blocks: Vec<(String, Map<String, Value>)> = Vec::new();
     for line in content.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
         if !line.starts_with([' ', '\t']) {
-            let key = line.trim_end().strip_suffix(':').ok_or_else(|| format!("`{line}` begins no entry"))?;
+            let key = line.trim_end().strip_suffix(':').ok_or_else(|| format!("`{line}` does not begin an entry"))?;
             blocks.push((key.to_owned(), Map::new()));
         } else if let Some(rest) = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) {
             let (_, block) = blocks.last_mut().ok_or_else(|| format!("`{line}` belongs to no entry"))?;
@@ -89,7 +90,7 @@ fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
-/// A text without percent encoding.
+/// Decodes a percent-encoded text, up to the first `&`.
 fn decoded(text: &str) -> String {
     let text = text.split('&').next().unwrap_or(text);
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());

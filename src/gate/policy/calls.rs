@@ -1,4 +1,4 @@
-//! The files that commands run: those of a script, a Makefile, a hook of git. Pure.
+//! The files that a script, a Makefile or a git hook runs. Pure.
 
 use super::ecosystems::GIT_READS;
 use super::manifest;
@@ -8,12 +8,13 @@ use crate::workspace::ProtectedRule;
 use crate::workspace::trees::GitPrograms;
 use std::collections::BTreeSet;
 
-/// Why a script is protected that a hook or the configuration of git runs.
-const GIT_RUNS: &str = "git runs it, for a hook or by its configuration";
+/// Reason for protecting a script that a git hook or the git configuration runs.
+const GIT_RUNS: &str = "a git hook or the git configuration runs it";
 /// The most scripts that are followed.
 const MOST: usize = 500;
 
-/// The rules for the files that the user's git reads and runs. `read` gives a file of the workspace.
+/// Returns the rules for the files that the user's git reads and runs. `read` returns the content
+/// of a file of the workspace.
 pub(in crate::gate) fn rules_of_git(
     git: &GitPrograms,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -27,7 +28,7 @@ pub(in crate::gate) fn rules_of_git(
     rules
 }
 
-/// These scripts and the ones that they run in turn, without manifests.
+/// Returns these scripts and the scripts that they run in turn, without manifests.
 pub(super) fn with_called(
     scripts: BTreeSet<String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -43,8 +44,9 @@ pub(super) fn with_called(
     found
 }
 
-/// The files that a script runs: what is in the place of a command or follows a program that runs files, and is meant. What the script
-/// only looks at is left out: that may be the product.
+/// Returns the files that a script runs: words in the place of a command and words after a program
+/// that runs files. `is_meant` selects among them. Files that the script only reads are left out,
+/// since they may be the product.
 pub(super) fn run_by(
     script: &str,
     text: &str,
@@ -71,13 +73,14 @@ pub(super) fn run_by(
     found
 }
 
-/// The files by which `python -m` runs a module.
+/// Returns the files that may hold the module of `python -m`.
 pub(super) fn module_files(module: &str) -> [String; 2] {
     let path = module.replace('.', "/");
     [format!("{path}.py"), format!("{path}/__main__.py")]
 }
 
-/// A text without what names the folder in which a path begins: `"$(dirname "$0")/../lib/a.sh"` is `../lib/a.sh"`.
+/// Removes the expressions for the folder in which a path begins: `"$(dirname "$0")/../lib/a.sh"`
+/// becomes `../lib/a.sh"`.
 pub(super) fn without_places(text: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = rest.find('$') {
@@ -98,7 +101,8 @@ pub(super) fn without_places(text: &str) -> String {
     kept + rest
 }
 
-/// A script without such places in the lines that read others by `.` or `source`. Elsewhere the path may be that of the product.
+/// Removes these expressions from the lines of a script that read other files by `.` or `source`.
+/// In other lines, the path may be that of the product.
 pub(super) fn with_plain_sources(script: &str) -> String {
     let reads = |command: &str| words(command).first().is_some_and(|word| matches!(*word, "." | "source"));
     let line = |line: &str| match line.split([';', '|', '&']).any(reads) {
@@ -108,7 +112,7 @@ pub(super) fn with_plain_sources(script: &str) -> String {
     script.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The end of a call or a variable behind its `$`, in the same line.
+/// Returns the end of the call or variable after a `$`, within the same line.
 fn place_end(text: &str) -> Option<usize> {
     let line = text.lines().next()?;
     if !line.starts_with(['(', '{']) {

@@ -1,38 +1,38 @@
-//! Changes between two trees, as the policy looks at them.
+//! Changes between two trees.
 
-/// A path that differs between two trees. A file that was moved is removed and added.
+/// A path that differs between two trees. A moved file is one removed and one added path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
-    /// What happened to it.
+    /// The kind of the change.
     pub kind: ChangeKind,
 }
 
-/// What happened to a path.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
+    /// The path is new.
     Added,
-    /// Its content is another, or it is another kind of thing: a link in the place of a file.
+    /// The content differs, or the type: a link may have replaced a file.
     Modified,
-    /// It is gone.
+    /// The path no longer exists.
     Removed,
-    /// Whether it can be run is another.
+    /// Only the executable bit differs.
     ModeChanged,
 }
 
-/// Which of two trees is meant.
+/// One of the two compared trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The tree that was there before the run.
+    /// The tree before the run.
     Base,
-    /// The tree that is to be judged.
+    /// The tree to be judged.
     Candidate,
 }
 
 impl ChangeKind {
-    /// The word of findings.
+    /// Returns the word for the change in findings.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Added => "added",

@@ -1,4 +1,4 @@
-//! Which of the sources that a step runs is a check, and which is the work itself.
+//! Decides which sources that a step runs are checks, and which are the work itself.
 
 use super::Base;
 use super::imports::imported;
@@ -7,29 +7,30 @@ use super::tests_named::{Tests, is_named};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words in the name of a source by which it is a check.
+/// Words that mark a source as a check, if its name contains one as a whole word.
 const CHECKS: [&str; 4] = ["validate", "lint", "spec", "ci"];
-/// Parts of such words.
+/// Parts of words that mark a check.
 const PARTS: [&str; 4] = ["test", "check", "verify", "e2e"];
-/// What the sources of checks load: frameworks for tests, as they stand behind `import`, `require`, `use` and the like.
+/// Test frameworks, as sources name them after `import`, `require`, `use` and the like.
 #[rustfmt::skip]
 const FRAMEWORKS: &[&str] = &[
     "unittest", "pytest", "nose", "hypothesis", "node:test", "vitest", "jest", "@jest/globals", "mocha", "chai", "ava", "tap", "uvu", "assert", "node:assert",
     "node:assert/strict", "assert/strict", "minitest/autorun", "minitest", "rspec", "test/unit", "test-unit", "phpunit", "PHPUnit\\Framework\\TestCase", "Test::More",
     "Test2::V0", "testing",
 ];
-/// Those that the product may load as well, to assert what it needs.
+/// Frameworks that the product may load as well, to assert its own conditions.
 const PLAIN_ASSERTS: &[&str] = &["assert", "node:assert", "node:assert/strict", "assert/strict"];
-/// The program that starts a server for the tests: its first argument.
+/// The program that starts a server for the tests. The server is its first argument.
 const STARTS_SERVER: &str = "start-server-and-test ";
-/// The most sources that are searched for who imports a file.
+/// The most sources whose imports are read.
 const MOST_SOURCES: usize = 2000;
 
-/// Whether a source that a step runs is a check: a shell script, a test by its name or folder, or a file that loads a test framework and
-/// that no other source of the base imports.
+/// Returns whether a source that a step runs is a check: a script, a test, or a source with the
+/// name of a check. A source that loads a test framework is a check if no other source of the base
+/// imports it. A source that is too long or cannot be read counts as a check.
 pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
     let stem = stem(path);
-    // Programs of a package are in `bin`, too.
+    // The programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
     if is_called_check(path) || tests.fit(path) || (is_script(path) && !is_product) {
         return true;
@@ -41,8 +42,9 @@ pub(super) fn is_check(path: &str, base: &Base, tests: &Tests, read: &mut dyn Fn
         || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
 }
 
-/// Whether a source that a script or the continuous integration runs is a check: a test, or a file that no other source of the base
-/// imports and whose name has a word of checks or that loads a test framework.
+/// Returns whether a source that a script or the CI runs is a check. Tests are checks. A source
+/// that has the name of a check or loads a test framework is a check if no other source of the base
+/// imports it.
 pub(super) fn is_run_as_check(
     path: &str,
     base: &Base,
@@ -58,8 +60,9 @@ pub(super) fn is_run_as_check(
     tests.fit(path) || ((has_word() || loads) && !is_imported(path, stem, base, tests, read))
 }
 
-/// Whether a source that a script runs for its tests is a check by what it does: it asserts something outside of all functions, loads sources outside of
-/// its folder, and no other source imports it.
+/// Returns whether a source that a script runs for its tests behaves like a check: it asserts
+/// something outside of all functions, it loads sources outside of its folder, and no other source
+/// imports it.
 pub(super) fn tries_others(
     path: &str,
     base: &Base,
@@ -73,14 +76,15 @@ pub(super) fn tries_others(
     })
 }
 
-/// Returns true if a source lies in a folder and imports sources from outside of this folder.
+/// Returns whether a source in a folder imports sources from outside of this folder.
 fn loads_others(path: &str, text: &str, base: &Base) -> bool {
     let Some((folder, _)) = path.rsplit_once('/') else { return false };
     let is_other = |other: &String| is_source(other) && !other.starts_with(&format!("{folder}/"));
     imported(path, text, base).iter().any(is_other)
 }
 
-/// The lines of a script that it runs for tests: all of a check, else the rules of targets whose names ask for a check.
+/// Returns the lines that a script runs for tests: all lines of a check, otherwise the rules of
+/// targets whose names ask for a check.
 pub(super) fn lines_of_tests(script: &str, text: &str) -> String {
     let (is_check, mut is_asked) = (is_called_check(script), false);
     let is_of_tests = |line: &&str| {
@@ -91,8 +95,12 @@ pub(super) fn lines_of_tests(script: &str, text: &str) -> String {
     text.lines().filter(is_of_tests).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a source that `package.json` starts for a script of tests runs the tests: it lies in a folder, it loads a test framework or sources
-/// outside of that folder, neither another source nor another part of the manifest names it, and it is not started as the server that tests ask.
+/// Returns whether a source runs the tests for a test script of `package.json`. All of these
+/// conditions hold:
+///
+/// - The source is in a folder and loads a test framework or sources outside of that folder.
+/// - No other source imports it, and the manifest names it only once.
+/// - The manifest does not start it as the server that the tests use.
 pub(super) fn is_runner(
     path: &str,
     manifest: &str,
@@ -114,7 +122,7 @@ pub(super) fn is_runner(
     is_named_once && tries && !is_imported(path, stem(path), base, tests, read)
 }
 
-/// The first argument of a command in a manifest, without quotes.
+/// Returns the first argument of a command in a manifest, without quotes.
 fn first(arguments: &str) -> &str {
     let plain = arguments.trim_start();
     let inner = plain.trim_start_matches(['\\', '"', '\'']);
@@ -122,12 +130,12 @@ fn first(arguments: &str) -> &str {
     &inner[..end.unwrap_or(inner.len())]
 }
 
-/// Whether a source loads a framework for tests, other than plain assertions.
+/// Returns whether a source loads a test framework other than plain assertions.
 pub(super) fn loads_framework(text: &str) -> bool {
     imports(text).any(|name| FRAMEWORKS.contains(&name) && !PLAIN_ASSERTS.contains(&name))
 }
 
-/// Whether a source has the name of a check.
+/// Returns whether a source has the name of a check.
 pub(super) fn is_called_check(path: &str) -> bool {
     let stem = stem(path).to_ascii_lowercase();
     PARTS.iter().any(|part| stem.contains(part)) || stem.split(['_', '-']).any(|word| CHECKS.contains(&word))
@@ -137,16 +145,17 @@ fn stem(path: &str) -> &str {
     name_of(path).split('.').next().unwrap_or_default()
 }
 
-/// Whether a word of a command asks a program to check something.
+/// Returns whether a word of a command asks a program to check something.
 pub(super) fn is_asked_to_check(word: &str) -> bool {
     let word = word.trim_start_matches('-').to_ascii_lowercase();
     PARTS.iter().any(|part| word.starts_with(part)) || CHECKS.contains(&word.as_str())
 }
 
-/// The sources that import a file, by each name that they import it by.
+/// Sources by the names that they import.
 pub(super) type Importers = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns true if a source of the base that is no test imports a file, by the stem of its name.
+/// Returns whether a source of the base that is not a test imports a file. Imports are compared
+/// with the stem of the file's name.
 fn is_imported(
     path: &str,
     stem: &str,
@@ -158,7 +167,7 @@ fn is_imported(
     importers.any(|other| other != path && !tests.fit(other))
 }
 
-/// Reads the imports of all sources whose names are not those of tests, [`MOST_SOURCES`] at most.
+/// Reads the imports of at most [`MOST_SOURCES`] sources whose names are not those of tests.
 fn importers(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Importers {
     let mut found = Importers::new();
     for path in base.0.iter().filter(|path| is_source(path) && !is_named(path)).take(MOST_SOURCES) {
@@ -170,7 +179,7 @@ fn importers(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Impo
     found
 }
 
-/// What lines of a source import, for the languages of scripts.
+/// Returns the words in the import lines of a source in a scripting language.
 fn imports(text: &str) -> impl Iterator<Item = &str> {
     let splits = |c: char| c.is_whitespace() || "\"'`(),;{}".contains(c);
     let is_import = |line: &&str| {

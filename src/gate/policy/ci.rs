@@ -1,4 +1,4 @@
-//! Scripts that the continuous integration or a hook of git runs.
+//! Files that the CI or a git hook runs.
 
 use super::Base;
 use super::calls::{run_by, with_called, without_places};
@@ -8,23 +8,24 @@ use crate::workspace::pattern::Patterns;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Why a script that the continuous integration or a hook of git runs is.
+/// Reason for protecting a script that the CI or a git hook runs.
 pub(super) const RUNS: &str = "the continuous integration or a git hook runs it";
-/// Why the change of a file that only the continuous integration names is noted.
+/// Reason for noting the change of a file that only the CI names.
 pub(super) const NAMED: &str = "the continuous integration runs it";
 /// Keys of CI and hook files before a command.
 const COMMAND_KEYS: [&str; 8] = ["run", "script", "sh", "command", "entry", "bash", "inlineScript", "before_script"];
-/// Keys whose values only name files, or are prose.
+/// Keys whose values only name files or are prose.
 const OTHER_KEYS: [&str; 6] = ["files", "exclude", "glob", "if", "name", "description"];
-/// Endings of documents, which nothing runs.
+/// Extensions of documents. Nothing runs these.
 const DOCUMENTS: [&str; 2] = [".md", ".rst"];
 /// The names of a Makefile, in the order in which `make` looks for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
-/// The most commands of a CI file whose targets are followed, and the most files of a Makefile.
+/// The most `make` commands of a CI file that are followed, and the most files of a Makefile that
+/// are read.
 const MOST_MADE: usize = 100;
 /// Options with which `make` builds nothing.
 const SAYS_OF_ITSELF: [&str; 4] = ["--version", "-v", "--help", "-h"];
-/// Files whose lines are commands of the continuous integration.
+/// Files whose lines are commands of the CI.
 pub(super) const WITH_COMMANDS: &[&str] = &[
     ".github/workflows/*.{yml,yaml}",
     ".github/actions/**/*.{yml,yaml}",
@@ -56,7 +57,7 @@ pub(super) const OF_HOOKS: &[&str] = &[
 /// The files of the base that its CI and its hooks run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// Scripts, what hooks run, and sources that are checks.
+    /// Scripts, files that hooks run, and sources that are checks.
     pub(super) scripts: BTreeSet<String>,
     /// Other files that only the CI names. They may be the product, so their change is a note.
     pub(super) others: BTreeSet<String>,
@@ -65,7 +66,8 @@ pub(super) struct Run {
 /// Reads a file of the base.
 type Read<'r> = &'r mut dyn FnMut(&str) -> Option<Vec<u8>>;
 
-/// Finds them. `is_check` says of a source that it is a check; `read` gives a file of the base.
+/// Finds the files that the CI and the hooks of a base run. `is_check` returns whether a source is
+/// a check; `read` returns the content of a file of the base.
 pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: Read<'_>) -> Run {
     static PATTERNS: LazyLock<Option<[Patterns; 2]>> = LazyLock::new(|| {
         let patterns = |globs: &[&'static str]| Patterns::trees(globs.iter().copied()).ok();
@@ -112,7 +114,8 @@ pub(super) fn run(base: &Base, is_check: &dyn Fn(&str, Read<'_>) -> bool, read: 
     found
 }
 
-/// The folders in which commands of a CI file run: the root, and those that it names.
+/// Returns the folders in which the commands of a CI file run: the root, and the folders that the
+/// file names.
 fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
     let entered = parts
         .iter()
@@ -122,20 +125,21 @@ fn folders(parts: &[&str], base: &Base) -> BTreeSet<String> {
     folders.chain([String::new()]).collect()
 }
 
-/// The words of a command, without quotes and brackets around them.
+/// Returns the words of a command, without quotes and brackets around them.
 fn plain_words(command: &str) -> Vec<&str> {
     let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '(', ')', '`']));
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// Returns true for a word that may stand before the program of a command.
+/// Returns whether a word may precede the program of a command.
 fn is_before_a_command(word: &str) -> bool {
     const STARTERS: [&str; 15] =
         ["sudo", "env", "time", "exec", "nice", "nohup", "then", "do", "else", "!", "(", "{", "sh", "bash", "-"];
     STARTERS.contains(&word) || matches!(word, "-c" | "-e" | "-ec" | "-lc" | "-E") || word.contains('=')
 }
 
-/// The recipes of targets that commands make in one of these folders, each with the path of the Makefile.
+/// Returns the recipes of the targets that commands build in these folders, each with the path of
+/// its Makefile.
 fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'_>) -> Vec<(String, String)> {
     let commands = commands.split(['\n', ';', '|', '&']).map(plain_words);
     let made = commands.filter_map(|words| words.iter().position(|word| starts_make(word)).map(|at| (words, at)));
@@ -156,14 +160,15 @@ fn recipes(commands: &str, folders: &BTreeSet<String>, base: &Base, read: Read<'
             let is_value = at > 0 && matches!(command[at - 1], "-C" | "--directory" | "-f" | "--file" | "--makefile");
             !is_value && !word.starts_with('-') && !word.contains(['=', '$']) && word.parse::<u32>().is_err()
         };
-        // Without a target, or where one is not known, it is the first.
+        // Without a target, `make` builds the first one. A target in a variable is unknown and
+        // counts as none.
         let has_target = command.iter().enumerate().any(is_target);
         found.extend(of(&if has_target { command.iter().copied().collect() } else { BTreeSet::new() }));
     }
     found
 }
 
-/// A Makefile with the files of the base that it includes by a plain name.
+/// Returns a Makefile joined with the files of the base that it includes by a plain name.
 fn with_included(makefile: &str, base: &Base, read: Read<'_>) -> String {
     let (mut whole, mut open, mut seen) = (String::new(), vec![makefile.to_owned()], BTreeSet::new());
     while let Some(path) = open.pop().filter(|_| seen.len() < MOST_MADE) {
@@ -175,7 +180,8 @@ fn with_included(makefile: &str, base: &Base, read: Read<'_>) -> String {
     whole
 }
 
-/// The files that a CI file takes in or that a program takes by an option: of local actions, of GitLab's `include`, of `docker build -f`.
+/// Returns the files of the base that a CI file includes or that its commands pass to a program:
+/// files of local actions, of GitLab's `include`, and of `docker build -f`.
 fn named(file: &str, parts: &[&str], commands: &str, base: &Base) -> BTreeSet<String> {
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let values = |key: &'static str| parts.iter().filter_map(move |part| value(part, key));
@@ -200,7 +206,7 @@ fn is_yaml(path: &str) -> bool {
     path.ends_with(".yml") || path.ends_with(".yaml")
 }
 
-/// The value of a key in a part of a line; of the key `-` that of an item of a list.
+/// Returns the value of a key in a part of a line. The key `-` means an item of a list.
 fn value<'p>(part: &'p str, key: &str) -> Option<&'p str> {
     let part = part.trim();
     let value = match part.strip_prefix("- ") {
@@ -211,7 +217,7 @@ fn value<'p>(part: &'p str, key: &str) -> Option<&'p str> {
     (!value.is_empty()).then_some(value)
 }
 
-/// Whether a part of a line is a command, and not the name of a file in a list or a pattern.
+/// Returns whether a part of a line is a command, and not a pattern or a file name in a list.
 fn is_command(part: &str) -> bool {
     let command = command_of(part);
     if OTHER_KEYS.iter().any(|key| value(part, key).is_some()) {
@@ -223,7 +229,7 @@ fn is_command(part: &str) -> bool {
         || (starts_make(command.trim()) && !part.trim_start().starts_with("- "))
 }
 
-/// The command in a part of a line of a CI file, without the key before it.
+/// Returns the command in a part of a line of a CI file, without the key before it.
 fn command_of(part: &str) -> &str {
     let part = part.trim_start().trim_start_matches("- ");
     let keyed = part.split_once(':').filter(|(key, _)| COMMAND_KEYS.contains(key));

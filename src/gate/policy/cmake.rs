@@ -1,4 +1,4 @@
-//! Sources of test programs that CMake builds, by the commands of `CMakeLists.txt`.
+//! Sources of test programs that CMake builds, found by the commands of `CMakeLists.txt`.
 
 use super::Base;
 use super::named::{inside, text};
@@ -6,13 +6,14 @@ use crate::gate::names::name_of;
 use crate::gate::signs;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Commands that say which targets are tests.
+/// Commands that declare which targets are tests.
 pub(super) const TESTS: &[&str] =
     &["add_test", "gtest_discover_tests", "catch_discover_tests", "doctest_discover_tests", "gtest_add_tests"];
 /// Commands that name a target and its sources.
 const TARGETS: &[&str] = &["add_executable", "add_library", "target_sources"];
 
-/// The files of the base that only test programs have, and that begin them.
+/// Returns the files of the base that only test programs use and that have signs of tests or a
+/// `main`.
 pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let (mut sources, mut tested): (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) = Default::default();
     for path in base.0.iter().filter(|path| name_of(path) == "CMakeLists.txt") {
@@ -33,7 +34,7 @@ pub(super) fn tests(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) 
     own.filter(|file| text(file, read).is_some_and(|text| signs::has(&text, signs::OF_C))).collect()
 }
 
-/// Returns each command with its words, of a text without comments.
+/// Returns each command with its words, in a text that [`plain`] has simplified.
 pub(super) fn commands(plain: &str) -> Vec<(String, Vec<&str>)> {
     let mut found = Vec::new();
     for part in plain.split(')') {
@@ -45,7 +46,8 @@ pub(super) fn commands(plain: &str) -> Vec<(String, Vec<&str>)> {
     found
 }
 
-/// The text without comments and arguments in long brackets, and with other marks for parentheses in quotes.
+/// Returns the text without comments and bracket arguments. Parentheses in quotes are replaced, so
+/// that each remaining parenthesis belongs to a command.
 pub(super) fn plain(text: &str) -> String {
     let (mut kept, mut rest, mut is_quoted) = (String::new(), text, false);
     while let Some(next) = rest.chars().next() {
@@ -73,7 +75,7 @@ pub(super) fn plain(text: &str) -> String {
     kept
 }
 
-/// Returns the text behind `[[ … ]]` or `[=[ … ]=]`, if it begins so.
+/// Returns the text after `[[ … ]]` or `[=[ … ]=]`, if the text begins with one.
 fn past_brackets(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('[')?;
     let body = inside.trim_start_matches('=');

@@ -1,5 +1,6 @@
-//! What a source may not declare: packages that the tests use and the project has not, since a class of the product goes before one of
-//! the same name in a library; and what decides which tests of a package of Go run.
+//! Names that no source may declare: packages that the tests use but the project does not have, and
+//! Go functions that decide which tests of a package run. A class of the product takes precedence
+//! over a library class of the same name.
 
 use super::named::{LONGEST, text};
 use super::tests_named::Tests;
@@ -8,40 +9,41 @@ use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Languages whose packages are found along the class path.
+/// Extensions of languages whose packages are found along the class path.
 const ENDINGS: &[&str] = &["java", "kt", "scala", "groovy"];
-/// Packages of test runners and of what tests assert with.
+/// Packages of test runners and assertion libraries.
 #[rustfmt::skip]
 const RUNNERS: &[&str] = &[
     "com.google.common.truth", "io.kotest", "junit.extensions", "junit.framework", "junit.runner", "junit.textui", "kotlin.test", "org.apache.maven.surefire",
     "org.assertj", "org.hamcrest", "org.junit", "org.mockito", "org.opentest4j", "org.scalatest", "org.spockframework", "org.testng", "spock.lang",
 ];
-/// Namespaces of PHP's test runners. A class that a source of the product declares is not loaded from theirs.
+/// Namespaces of PHP's test runners. If a source of the product declares one of their classes, PHP
+/// does not load the original.
 const PHP: &[&str] = &["Behat", "Codeception", "Mockery", "PHPUnit", "Pest", "PhpSpec", "Prophecy"];
-/// The endings of sources of PHP, in lower case.
+/// Extensions of PHP sources, in lower case.
 const OF_PHP: &[&str] = &["php", "inc", "phtml", "php3", "php4", "php5", "php7", "php8"];
-/// The most sources that are read. In a larger base the packages of runners alone are guarded.
+/// The most sources that are read. In a larger base, only the packages of test runners are guarded.
 const MOST: usize = 2000;
-/// Why no new file may have Go's `TestMain`.
+/// Reason for rejecting `TestMain` in a new Go file.
 const TEST_MAIN: &str = "its `TestMain` decides whether the tests of this package run";
 
-/// What no source may declare that the base has not.
+/// Names that the base does not declare and no source may declare.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Declared {
-    /// Packages, with those below them.
+    /// Names of packages. Each name includes the packages below it.
     packages: BTreeSet<String>,
-    /// Folders of the base with tests of Go.
+    /// Folders of the base with Go tests.
     go: BTreeSet<String>,
-    /// Namespaces that sources of PHP in the base declare, by their first name in lower case.
+    /// Namespaces that PHP sources of the base declare, by their first name in lower case.
     #[serde(default)]
     php: BTreeSet<String>,
-    /// Folders of the base with tasks, which no new batch may name.
+    /// Folders of the base with tasks. No new batch may name these.
     #[serde(default)]
     tasks: BTreeSet<String>,
 }
 
 impl Declared {
-    /// For a base.
+    /// Collects the guarded names for a base. `read` returns the content of a file of the base.
     pub(super) fn of(base: &Base, tests: &Tests, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Self {
         let go =
             base.0.iter().filter(|path| path.ends_with("_test.go")).map(|path| folder_of(path).to_owned()).collect();
@@ -53,7 +55,7 @@ impl Declared {
         if sources.is_empty() {
             return Self { packages: BTreeSet::new(), go, php, tasks };
         }
-        // With dots around each, so that a part of one is found.
+        // Dots around each name let `contains` match whole parts only.
         let mut own: BTreeSet<String> = sources.iter().map(|path| dotted(folder_of(path))).collect();
         let mut used = BTreeSet::new();
         for path in sources.iter().filter(|_| sources.len() <= MOST) {
@@ -65,7 +67,8 @@ impl Declared {
             }
         }
         let is_own = |package: &str| own.iter().any(|own| own.contains(&format!(".{package}.")));
-        // By its first two names. What begins as the project's own packages do may be for the work to make.
+        // A library is known by the first two parts of its package. A package that begins like one
+        // of the project's own may be part of the work.
         let library = |package: &String| {
             let end = package.match_indices('.').nth(1).map_or(package.len(), |(end, _)| end);
             package[..end].to_owned()
@@ -76,17 +79,18 @@ impl Declared {
         Self { packages, go, php, tasks }
     }
 
-    /// Whether a folder of the base has tasks.
+    /// Returns whether a folder of the base contains tasks.
     pub(super) fn has_tasks(&self, folder: &str) -> bool {
         self.tasks.contains(folder)
     }
 
-    /// Whether [`Declared::forbids`] asks for the content of this path.
+    /// Returns whether [`Declared::forbids`] needs the content of a path.
     pub(super) fn reads(path: &str) -> bool {
         is_source(path) || path.ends_with("_test.go") || is_php(path)
     }
 
-    /// Why a source that is new or changed may not be, if it may not. `text` is its content.
+    /// Returns the reason why a new or changed source is rejected, if there is one. `text` is the
+    /// content of the source.
     pub(super) fn forbids(&self, path: &str, is_new: bool, text: Option<&[u8]>) -> Option<String> {
         let text = String::from_utf8_lossy(text.unwrap_or_default());
         if path.ends_with("_test.go") {
@@ -96,7 +100,7 @@ impl Declared {
         if is_php(path) {
             let declared: BTreeSet<String> = namespaces(&text).filter(|name| !self.php.contains(name)).collect();
             let declared = PHP.iter().find(|name| declared.contains(&name.to_ascii_lowercase()))?;
-            return Some(format!("it would stand in for what tests use of `{declared}`"));
+            return Some(format!("it would be used instead of `{declared}`, which tests use"));
         }
         if !is_source(path) && !name_of(path).ends_with(".class") {
             return None;
@@ -108,7 +112,7 @@ impl Declared {
             folder.contains(&within) || declared.as_ref().is_some_and(|declared| declared.starts_with(&within))
         };
         let package = self.packages.iter().find(is_in)?;
-        Some(format!("it would stand in for what tests use of `{package}`"))
+        Some(format!("it would be used instead of `{package}`, which tests use"))
     }
 }
 
@@ -128,14 +132,15 @@ fn is_php(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| OF_PHP.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
-/// The first names of the namespaces that a source of PHP declares, in lower case: PHP does not tell the cases of its words and names apart.
+/// Returns the first names of the namespaces that a PHP source declares. They are in lower case,
+/// since PHP ignores case in keywords and names.
 fn namespaces(text: &str) -> impl Iterator<Item = String> {
     let text = php::code(&text.to_ascii_lowercase());
     let declared: Vec<String> = text.split("namespace").skip(1).map(|rest| first_name(rest).to_owned()).collect();
     declared.into_iter().filter(|name| !name.is_empty())
 }
 
-/// The first name of a text of PHP, behind blanks and comments.
+/// Returns the first name in a PHP text, after whitespace and comments.
 fn first_name(text: &str) -> &str {
     let mut rest = text.trim_start();
     loop {
@@ -150,12 +155,13 @@ fn first_name(text: &str) -> &str {
     &rest[..rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())]
 }
 
-/// The package that a source declares.
+/// Returns the package that a source declares.
 fn package(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.trim_start().strip_prefix("package ")).map(name)
 }
 
-/// The packages that a source imports, but for those of the language's own library, which no program can declare.
+/// Returns the packages that a source imports. Leaves out `java.*`, since no program can declare a
+/// package there.
 fn imports(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("import "));
     let named = lines.map(|rest| name(rest.strip_prefix("static ").unwrap_or(rest)));
@@ -168,7 +174,7 @@ fn imports(text: &str) -> impl Iterator<Item = &str> {
     packages.filter(|package| package.contains('.') && !package.starts_with("java."))
 }
 
-/// A name with dots at the start of a text.
+/// Returns the dotted name at the start of a text.
 fn name(text: &str) -> &str {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_alphanumeric() || "._".contains(c))).unwrap_or(text.len());

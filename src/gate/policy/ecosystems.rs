@@ -1,18 +1,19 @@
-//! What steers tools and tests, ecosystem by ecosystem: the one table of it. What ordinary work changes every day is not in it
-//! whole: manifests are judged by section (see [`super::manifest`]), tests by whether the base had them.
+//! The table of files that steer tools and tests, by ecosystem. Files that ordinary work changes
+//! every day are not protected as a whole: manifests are judged by section (see
+//! [`super::manifest`]), and tests are protected only if the base has them.
 
 use crate::workspace::ProtectedRule;
 use crate::workspace::pattern::Patterns;
 use std::sync::LazyLock;
 
-/// Paths that steer.
+/// Paths that steer tools or tests.
 #[derive(Debug)]
 pub(super) struct Steers {
-    /// Whose they are.
+    /// The ecosystem of the paths.
     pub(super) ecosystem: &'static str,
-    /// As the model is told.
+    /// The reason, as the model sees it.
     pub(super) why: &'static str,
-    /// Globs; from the root with a `/` first, else at any depth.
+    /// Globs. A leading `/` anchors a glob at the root; other globs match at any depth.
     pub(super) globs: &'static [&'static str],
 }
 
@@ -20,20 +21,21 @@ const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'s
     Steers { ecosystem, why, globs }
 }
 
-/// Why what configures the tests is protected.
-pub(super) const TESTS: &str = "it steers the tests";
-const CHECKS: &str = "it steers the checks";
+/// Reason for protecting test configuration.
+pub(super) const TESTS: &str = "it controls how tests run";
+const CHECKS: &str = "it controls how checks run";
 const TOOLCHAIN: &str = "it chooses the toolchain";
-const BUILDS: &str = "it steers how everything is built";
+const BUILDS: &str = "it controls the build";
 const CI: &str = "it defines the continuous integration";
 const GATE: &str = "it configures the gate";
-/// Why hooks of git are protected.
+/// Reason for protecting git hooks.
 pub(super) const HOOKS: &str = "it defines what git runs at a commit";
-/// Why a file is protected that the configuration or a hook of the user's repository leads to.
+/// Reason for protecting a file to which the configuration or a hook of the user's repository
+/// leads.
 pub(super) const GIT_READS: &str =
-    "the configuration of git leads to it, and git runs what it says outside of any sandbox";
+    "the git configuration refers to it, and git obeys it outside of any sandbox";
 
-/// The table.
+/// The paths that steer, by ecosystem.
 #[rustfmt::skip]
 pub(super) const STEERS: &[Steers] = &[
     steers("fledge", "it defines the gate", &["/lanes", "/fledge.toml"]),
@@ -47,7 +49,7 @@ pub(super) const STEERS: &[Steers] = &[
         "/.buildkite", "/.cirrus.{yml,star}", "/.semaphore", "/.teamcity", "/buildspec.{yml,yaml}", "/cloudbuild.{yml,yaml,json}",
         "/.forgejo", "/.gitea", "/{.,}codecov.{yml,yaml}", "/.sourcehut", "/.build.yml", "/.tekton", "/.builds",
     ]),
-    steers("git", "it steers what git reads and writes", &[".gitattributes", "/.gitmodules"]),
+    steers("git", "it controls what git reads and writes", &[".gitattributes", "/.gitmodules"]),
     steers("git", HOOKS, &[
         "/.pre-commit-config.{yaml,yml}", ".husky", "/{.,.config/,}lefthook{-local,}.{yml,yaml,toml,json,jsonc}", "/.lefthook{-local,}", "{.,}lintstagedrc{.*,}",
         "{lint-staged,commitlint}.config.*", "{.,}commitlintrc{.*,}", "/.githooks", "/.git-hooks", "/.overcommit.yml", "/.huskyrc{.*,}",
@@ -75,13 +77,13 @@ pub(super) const STEERS: &[Steers] = &[
     steers("Rust", TESTS, &["**/.config/nextest.toml", "**/.config/insta.{yaml,yml}", "**/{.,}insta.yaml", "{.,}tarpaulin.toml"]),
     steers("Rust", CHECKS, &["{.,}clippy.toml", "{.,}rustfmt.toml", "{.,}deny.toml", "**/.cargo/{audit,mutants}.toml"]),
 
-    steers("Node", "it steers what is installed, and how", &[".npmrc", ".yarnrc", ".yarnrc.yml", "/.yarn/releases", "/.yarn/plugins", ".pnpmfile.{cjs,mjs}", "bunfig.toml"]),
+    steers("Node", "it controls what is installed, and how", &[".npmrc", ".yarnrc", ".yarnrc.yml", "/.yarn/releases", "/.yarn/plugins", ".pnpmfile.{cjs,mjs}", "bunfig.toml"]),
     steers("Node", TESTS, &[
         "jest.config.*", "jest.setup.*", "jest.preset.*", "{vitest,vite}.config.*", "vitest.{setup,workspace}.*", "{.,}mocharc{.*,}",
         "karma.conf.*", "playwright.config.*", "cypress.config.*", "cypress.json", "{.,}ava.config.*", "{.,}nycrc{.*,}", "{.,}c8rc{.*,}",
         ".taprc", "wdio.conf.*", "jasmine.json", "{web-test-runner,nightwatch,codecept}.con{fig,f}.*", "testem.{js,json}",
     ]),
-    steers("Node", "runners put it in the place of what the tests ask for", &["__mocks__"]),
+    steers("Node", "test runners use it instead of what the tests ask for", &["__mocks__"]),
     steers("Node", BUILDS, &["babel.config.*", ".babelrc{.*,}", ".swcrc", "{ts,js}config.json", "{ts,js}config.*.json"]),
     steers("Node", CHECKS, &[
         "eslint.config.*", ".eslintrc{.*,}", ".eslintignore", "{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore", "biome.{json,jsonc}",
@@ -122,7 +124,7 @@ pub(super) const STEERS: &[Steers] = &[
     steers("Scala", CHECKS, &[".scalafmt.conf", ".scalafix.conf"]),
 ];
 
-/// Modules that Python finds before those of the test tools, where they stand beside what is run.
+/// Python modules that would be found before those of the test tools.
 pub(super) const SHADOWS: &[&str] = &[
     "pytest",
     "_pytest",
@@ -153,19 +155,19 @@ pub(super) const SHADOWS: &[&str] = &[
     "pytest_asyncio",
     "pytest_mock",
 ];
-/// Why they are protected.
-pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
+/// Reason for protecting these names.
+pub(super) const SHADOWED: &str = "it would be used instead of a test tool";
 
-/// Why nothing may be new that commands of the gate read where it is there.
+/// Reason for rejecting a new file that commands of the gate would read.
 pub(super) const READS: &str =
     "commands of the gate would read it: give it another name, or open it with `--allow-edit`";
-/// What mends a name that stands in for something.
+/// The remedy for a name that stands in for something.
 pub(super) const CURE: &str = "give it another name, or open it with `--allow-edit`";
 
-/// Why no header may be new.
-pub(super) const HEADER: &str = "it would stand in for a header of the system";
+/// Reason for rejecting a new header.
+pub(super) const HEADER: &str = "it would be used instead of a system header";
 
-/// By which names files are tests. Those that the base has stay as they are.
+/// Patterns for the names of tests. Tests of the base must not change.
 #[rustfmt::skip]
 pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("folders", &["**/tests/**", "**/test/**", "**/Tests/**", "**/__tests__/**", "**/src/*Test/**", "**/testdata/**", "**/testing/fixtures/**", "**/e2e/**"]),
@@ -186,13 +188,14 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/{t,xt}/**/*.{t,pl,pm}", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
     ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];
-/// Why they are protected.
+/// Reason for protecting tests.
 pub(super) const TEST: &str = "it is a test of the base (new tests may be added)";
 
-/// What cannot be told apart by section and is product as well: its change is said, and is no finding.
+/// Files that may also be the product and cannot be judged by section. Their change is a note, not
+/// a finding.
 pub(super) const REPORTED: &[(&str, &str)] = &[
-    ("build.rs", "it runs while everything is built"),
-    ("setup.py", "it runs while everything is built"),
+    ("build.rs", "it runs during the build"),
+    ("setup.py", "it runs during the build"),
     ("pom.xml", "fledge cannot tell whether the change is about tests"),
     ("build.gradle{.kts,}", "fledge cannot tell whether the change is about tests"),
     ("CMakeLists.txt", "fledge cannot tell whether the change is about tests"),
@@ -216,23 +219,24 @@ pub(super) const REPORTED: &[(&str, &str)] = &[
     ("**/.run/*.run.xml", STEERS_EDITORS),
     ("*.{code-workspace,sublime-project}", STEERS_EDITORS),
     (".{vimrc,lvimrc,exrc,nvim.lua,nvimrc,dir-locals.el,editorconfig}", STEERS_EDITORS),
-    (".{gdb,lldb}init", "debuggers run what it says"),
+    (".{gdb,lldb}init", "debuggers run its commands"),
     (".devcontainer/**", STEERS_EDITORS),
     (".devcontainer.json", STEERS_EDITORS),
     (".gitpod.{yml,Dockerfile}", STEERS_EDITORS),
-    (".{replit,tmuxinator.yml,tmux.conf}", "tools of people run what it says"),
+    (".{replit,tmuxinator.yml,tmux.conf}", "developer tools run its commands"),
 ];
 const STEERS_AGENTS: &str = "coding agents follow it";
-const STEERS_EDITORS: &str = "editors read it, and some run what it says";
+const STEERS_EDITORS: &str = "editors read it, and some run its commands";
 
-/// Why a change of this path is noted, if it is.
+/// Returns the reason for noting a change of a path, if there is one.
 pub(super) fn reported(path: &str) -> Option<&'static str> {
     static PATTERNS: LazyLock<Vec<(Patterns, &str)>> =
         LazyLock::new(|| REPORTED.iter().filter_map(|(glob, why)| Some((Patterns::files(glob).ok()?, *why))).collect());
     PATTERNS.iter().find(|(glob, _)| glob.fit(path)).map(|(_, why)| *why)
 }
 
-/// The rules of the table, in its order. Each alternative is one: plain names cost far less than globs.
+/// Returns the rules of the table, in its order. Each alternative of a glob becomes a separate
+/// rule, since plain names cost far less than globs.
 pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {
     let rule = |why: &str, glob: &str| ProtectedRule { pattern: glob.into(), why: why.into() };
     STEERS.iter().flat_map(move |steers| {
@@ -240,17 +244,17 @@ pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {
     })
 }
 
-/// Whether this is why what defines the gate is protected.
+/// Returns whether a reason is that of a rule that protects the definition of the gate.
 pub(super) fn of_the_gate(why: &str) -> bool {
     STEERS.iter().any(|steers| ["fledge", "tasks"].contains(&steers.ecosystem) && steers.why == why)
 }
 
-/// Returns whether this is why tasks are protected.
+/// Returns whether a reason is that of a rule that protects tasks.
 pub(super) fn is_of_tasks(why: &str) -> bool {
     STEERS.iter().any(|steers| steers.ecosystem == "tasks" && steers.why == why)
 }
 
-/// A glob with each of its alternatives.
+/// Expands the alternatives of a glob.
 pub(super) fn expanded(glob: &str) -> Vec<String> {
     let parts = glob.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
     let Some((before, (inside, after))) = parts else { return vec![glob.to_owned()] };

@@ -1,4 +1,4 @@
-//! What of the changes to a base is not allowed, and what of it people are told.
+//! The findings of a policy: changes that it does not allow.
 
 use super::change::{Change, ChangeKind, Side};
 use super::ecosystems::{SHADOWED, TEST};
@@ -8,7 +8,8 @@ use crate::verdict::Finding;
 use std::collections::BTreeSet;
 
 impl Policy {
-    /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for those that are read.
+    /// Returns the changes that are not allowed, sorted. `contents` returns the content of a file
+    /// in one of the trees. It is needed only for paths for which [`Policy::reads`] returns true.
     pub fn findings(
         &self,
         changes: &[Change],
@@ -47,7 +48,7 @@ impl Policy {
         findings
     }
 
-    /// Why something new may not be at a path, where it would be taken for something else.
+    /// Returns the reason why a path must not be added, if it would be taken for something else.
     fn stands_in(&self, Change { path, kind }: &Change, gone: &BTreeSet<&str>) -> Option<String> {
         let Frozen { shadows, stand_ins, found, .. } = &self.frozen;
         if shadows.modules().contains(path) || (*kind == ChangeKind::Added && shadows.has_form(path)) {
@@ -88,7 +89,7 @@ impl Policy {
     }
 }
 
-/// Whether the work brings or changes documents of a folder.
+/// Returns whether the work adds or changes Markdown files in a folder.
 fn has_documents(changes: &[Change], folder: &str) -> bool {
     let of_folder =
         |path: &str| path.strip_suffix(".md").and_then(|path| path.rsplit_once('/')).map(|(of, _)| of == folder);

@@ -1,14 +1,15 @@
-//! The files of the base that a source imports, for the languages whose imports name files or modules. Pure.
+//! The files of the base that a source imports, for languages whose imports name files or modules.
+//! Pure.
 
 use super::Base;
 use super::named::inside;
 use std::collections::BTreeSet;
 
-/// The endings that an import may leave out.
+/// Endings that an import may leave out.
 const ENDINGS: &[&str] =
     &["", ".js", ".cjs", ".mjs", ".ts", ".mts", ".tsx", ".jsx", ".json", ".rb", ".pl", "/index.js", "/index.ts"];
 
-/// The files of the base that a source imports.
+/// Returns the files of the base that a source imports.
 pub(super) fn imported(path: &str, text: &str, base: &Base) -> BTreeSet<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let found: Vec<String> = match path.rsplit_once('.').map(|(_, ending)| ending) {
@@ -23,14 +24,15 @@ pub(super) fn imported(path: &str, text: &str, base: &Base) -> BTreeSet<String> 
     found.into_iter().filter(|found| found != path && base.has(found)).collect()
 }
 
-/// The files of the modules that a source of Rust declares for its tests alone.
+/// Returns the files of the modules that a Rust source declares only for its tests.
 pub(super) fn modules_for_tests(path: &str, text: &str, base: &Base) -> Vec<String> {
     let of_tests = rust_modules(text).filter(|(_, is_for_tests)| *is_for_tests);
     let file = |module: String| rust_files(path, &module).into_iter().find(|file| base.has(file));
     of_tests.filter_map(|(module, _)| file(module)).collect()
 }
 
-/// The modules in other files that a source of Rust declares: each its name or, where that is said, its path; and whether it is for tests alone.
+/// Returns the modules that a Rust source declares in other files. Each has its name, or its path
+/// if a `path` attribute sets one, and whether it is only for tests.
 fn rust_modules(text: &str) -> impl Iterator<Item = (String, bool)> {
     let (mut is_for_tests, mut path) = (false, None);
     text.lines().map(str::trim).filter_map(move |line| {
@@ -59,14 +61,15 @@ fn rust_modules(text: &str) -> impl Iterator<Item = (String, bool)> {
     })
 }
 
-/// The name of the module that a line of Rust declares in another file.
+/// Returns the name of the module that a line of Rust declares in another file.
 fn module_name(line: &str) -> Option<&str> {
     let public = line.strip_prefix("pub").map_or(line, |rest| rest.split_once(')').map_or(rest, |(_, rest)| rest));
     let name = public.trim_start().strip_prefix("mod ")?.strip_suffix(';')?.trim();
     name.chars().all(|c| c.is_alphanumeric() || c == '_').then_some(name)
 }
 
-/// The files that a module of Rust may be in, seen from the file that declares it; the likely ones first.
+/// Returns the files that may hold a Rust module, relative to the file that declares it. The most
+/// likely files come first.
 fn rust_files(path: &str, module: &str) -> Vec<String> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     if module.ends_with(".rs") {
@@ -79,26 +82,27 @@ fn rust_files(path: &str, module: &str) -> Vec<String> {
     folders.iter().flat_map(|folder| forms.iter().filter_map(|form| inside(folder, form))).collect()
 }
 
-/// The headers that a source of C or C++ names between quotes.
+/// Returns the headers that a C or C++ source includes in quotes.
 fn included(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter_map(|line| line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include"))
         .flat_map(quoted)
 }
 
-/// Whether a line imports, in a language that names files.
+/// Returns whether a line is an import, in languages whose imports name files.
 fn loads(line: &str) -> bool {
     let line = line.trim_start();
     ["import ", "export ", "} from ", "require_relative ", "load "].iter().any(|word| line.starts_with(word))
         || ["require(", "import(", " from "].iter().any(|word| line.contains(word))
 }
 
-/// The files that a quoted name may mean, seen from a folder.
+/// Returns the files that a quoted name may mean, relative to a folder.
 fn near(folder: &str, name: &str) -> Vec<String> {
     ENDINGS.iter().filter_map(|ending| inside(folder, &format!("{name}{ending}"))).collect()
 }
 
-/// The modules that a line of Python imports, each with the names that are taken from it; dots first where they are relative.
+/// Returns the modules that a line of Python imports, with and without the names that it takes from
+/// each. Relative modules begin with dots.
 fn modules(line: &str) -> Vec<String> {
     let line = line.trim_start();
     let plain = |name: &str| name.trim().split([' ', '#']).next().unwrap_or_default().to_owned();
@@ -111,7 +115,7 @@ fn modules(line: &str) -> Vec<String> {
     line.strip_prefix("import ").map_or(Vec::new(), |names| names.split(',').map(plain).collect())
 }
 
-/// The files that a module of Python may be in.
+/// Returns the files that may hold a Python module.
 fn python_files(folder: &str, module: &str) -> Vec<String> {
     let dots = module.chars().take_while(|c| *c == '.').count();
     let path = module[dots..].replace('.', "/");
@@ -123,7 +127,7 @@ fn python_files(folder: &str, module: &str) -> Vec<String> {
     starts.iter().flat_map(|start| forms.iter().filter_map(|form| inside(start, &format!("{path}{form}")))).collect()
 }
 
-/// The texts between quotes in a line.
+/// Returns the quoted texts in a line.
 pub(super) fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'', '`']).skip(1).step_by(2)
 }

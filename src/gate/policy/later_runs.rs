@@ -1,18 +1,18 @@
-//! Task files outside of the folder for tasks, and batch files of any name. Pure.
+//! Task files outside of the `tasks` folder, and batch files of any name. Pure.
 
 use super::named::inside;
 use crate::yaml::{self, Key, Node, Value};
 use std::collections::BTreeSet;
 
-/// The most documents of a base that are looked at.
+/// The most Markdown files of a base that are read.
 const MOST: usize = 500;
 
-/// The reason that protects a task.
+/// Reason for protecting a task.
 pub(super) const TASK: &str = "it is a task, and defines work that runs later";
-/// Keys of a task's front matter that hardly any other document has.
+/// Keys in the front matter of a task that hardly any other document has.
 pub(super) const KEYS: [&str; 6] = ["allow_edit", "baseline", "holdout", "lane", "max_retries", "on_tamper"];
 
-/// The reason that protects a batch file.
+/// Reason for protecting a batch file.
 pub(super) const BATCH: &str = "it is a batch of tasks, and defines work that runs later";
 /// The keys of a batch file.
 pub(super) const BATCH_KEYS: [&str; 9] =
@@ -23,7 +23,8 @@ pub(super) fn reads(path: &str) -> bool {
     path.ends_with(".md") || may_be_batch(path)
 }
 
-/// Why a file may not be there, if it defines work that runs later. `has_tasks` says whether a folder has tasks.
+/// Returns the reason for rejecting a file that defines work that runs later. `has_tasks` returns
+/// whether a folder contains tasks.
 pub(super) fn forbids(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> Option<&'static str> {
     match () {
         () if is_task(path, text) => Some(TASK),
@@ -32,7 +33,7 @@ pub(super) fn forbids(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool)
     }
 }
 
-/// The folders of these files that have tasks, at any depth.
+/// Returns the folders that contain tasks among these files, at any depth.
 pub(super) fn folders<'p>(
     paths: impl Iterator<Item = &'p String>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -48,8 +49,9 @@ fn may_be_batch(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
-/// Returns whether a file is a batch: one of its tasks is a Markdown file, a pattern or a folder of tasks, and it has no key that a batch has
-/// not. Hydra and other programs have lists of names with this key, too.
+/// Returns whether a file is a batch: all its keys are keys of a batch, and one of its tasks is a
+/// Markdown file, a pattern or a folder with tasks. Other programs, such as Hydra, also have lists
+/// of names under `tasks`.
 fn is_batch(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> bool {
     if !may_be_batch(path) {
         return false;
@@ -69,7 +71,7 @@ fn is_batch(path: &str, text: &[u8], has_tasks: impl Fn(&str) -> bool) -> bool {
     entries.iter().any(|(key, _)| key.text == "tasks") && entries.iter().all(fits)
 }
 
-/// Returns whether a file is a task: its front matter has a key of tasks alone.
+/// Returns whether a file is a task: its front matter has a key that only tasks have.
 fn is_task(path: &str, text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.trim_start_matches('\u{feff}').lines();

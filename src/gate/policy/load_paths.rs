@@ -1,5 +1,6 @@
-//! Modules of Perl, Ruby and Lua that are found before those of a test framework or of the language's own library, because a command puts a
-//! folder of the workspace before these: `prove -l`, `ruby -Ilib`, busted. Of these names none may be new there. Pure.
+//! Modules of Perl, Ruby and Lua that would be found before those of a test framework or the
+//! standard library. Commands such as `prove -l`, `ruby -Ilib` or `busted` search folders of the
+//! workspace first, so no module of these names may be added there. Pure.
 
 use super::ecosystems::{SHADOWED, expanded};
 use super::named::{inside, text, words};
@@ -12,17 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A language whose programs look for modules in folders of the workspace first.
 struct Language {
     name: &'static str,
-    /// How the names of its tests begin and end. Where the base has none of these, nothing is guarded.
+    /// Prefixes and suffixes of the names of tests. In a base without tests, nothing is guarded.
     tests: &'static [(&'static str, &'static str)],
-    /// The endings of its sources.
+    /// The extensions of its sources.
     endings: &'static [&'static str],
-    /// What a module is called behind its name.
+    /// The endings of a module's file after the module's name.
     forms: &'static [&'static str],
-    /// The endings of its modules, in a glob.
+    /// The extensions of its modules, as alternatives of a glob.
     any: &'static str,
-    /// The folders that its runners look into, or that projects put before others.
+    /// The folders that its runners search, or that projects put on the load path.
     folders: &'static [&'static str],
-    /// Modules, without their ending. One with `/` at its end means all below it.
+    /// Modules without their extension. A `/` at the end means all modules below.
     modules: &'static [&'static str],
 }
 
@@ -56,7 +57,7 @@ const LANGUAGES: &[Language] = &[
         forms: &[".rb", ".so"],
         any: "{rb,so}",
         folders: &["lib", "test", "spec"],
-        // Projects add matchers and helpers of their own in `rspec/` and `test/unit/`.
+        // Projects add matchers and helpers in `rspec/` and `test/unit/`.
         modules: &[
             "minitest", "minitest/", "test-unit", "test/unit", "test/unit/assertion-failed-error", "test/unit/assertions", "test/unit/attribute",
             "test/unit/autorunner", "test/unit/collector", "test/unit/collector/", "test/unit/error", "test/unit/failure", "test/unit/fixture",
@@ -94,12 +95,13 @@ const LUA: &[&str] = &[".lua", ".so", "/init.lua"];
 const IN_LUA: &[&str] = &["", "src", "lib", "lua"];
 /// Options and words before a folder of modules.
 const BEFORE: &[&str] = &["-I", "--include", "--lpath", "lib"];
-/// The most sources that are searched for folders, and the most folders.
+/// The most sources that are searched for folders, and the most folders that are guarded.
 const MOST: usize = 500;
 const MOST_FOLDERS: usize = 32;
 
-/// The rules by which no such module may be new, for the languages that the base has. `reached` are the files that the gate's commands reach;
-/// `read` gives a file of the base.
+/// Returns the rules against new modules of these names, for the languages of the base. `reached`
+/// are the files that the commands of the gate reach; `read` returns the content of a file of the
+/// base.
 pub(super) fn rules(
     lanes: &[Lane],
     base: &Base,
@@ -110,7 +112,8 @@ pub(super) fn rules(
     guarded(lanes, base, reached, read).into_iter().map(rule).collect()
 }
 
-/// The folders above the modules that these rules guard: a link in the place of one would lead to others.
+/// Returns the folders above the guarded modules. A link in their place would lead to other
+/// modules.
 pub(super) fn folders(rules: &[ProtectedRule]) -> BTreeSet<String> {
     let patterns = rules.iter().flat_map(|rule| expanded(&rule.pattern)).collect::<BTreeSet<_>>();
     let above = |pattern: &String| {
@@ -120,7 +123,7 @@ pub(super) fn folders(rules: &[ProtectedRule]) -> BTreeSet<String> {
     patterns.iter().flat_map(above).filter(|folder| !folder.contains(['*', '['])).collect()
 }
 
-/// The patterns of what may not be new.
+/// Returns the patterns of the paths that must not be added.
 fn guarded(
     lanes: &[Lane],
     base: &Base,
@@ -151,14 +154,15 @@ fn guarded(
 }
 
 impl Language {
-    /// Whether a file is a test of the language's runners, or configures one.
+    /// Returns whether a file is a test for the runners of the language, or configures a runner.
     fn is_test(&self, path: &str) -> bool {
         let name = name_of(path);
         self.tests.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
     }
 
-    /// The patterns of the modules in a folder that the base has not: a path for each form of a module, and one glob for all that is below
-    /// others, since globs cost more than paths.
+    /// Returns the patterns of the guarded modules in a folder that the base does not have. Each
+    /// form of a module is a path, since globs cost more than paths; one glob covers all modules
+    /// below folders.
     fn guard(&self, folder: &str, base: &Base) -> Vec<String> {
         let (below, single): (Vec<&str>, Vec<&str>) = self.modules.iter().partition(|module| module.ends_with('/'));
         let forms = |module: &str| {
@@ -177,7 +181,7 @@ impl Language {
     }
 }
 
-/// The folders of the base that a text puts before those of the language: behind `-I`, and in Perl's `use lib`.
+/// Returns the folders of the base that a text puts on the load path, by `-I` or Perl's `use lib`.
 fn named_folders(text: &str, base: &Base) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -190,7 +194,8 @@ fn named_folders(text: &str, base: &Base) -> Vec<String> {
     found
 }
 
-/// The table, for people: language, names of tests, folders, modules and their forms.
+/// Returns the languages for the printed table: the name, the test names, folders and forms, and
+/// the modules.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, [Vec<String>; 3], &'static [&'static str])> {
     LANGUAGES.iter().map(|language| {
         let folder = |folder: &&str| if folder.is_empty() { "the root".to_owned() } else { format!("`{folder}/`") };

@@ -1,4 +1,5 @@
-//! What runners load beside the tests: plugins and files that a command or a configuration of the base names. They judge as the tests do.
+//! Files that test runners load beside the tests: plugins, and files that a command or a
+//! configuration of the base names. They decide verdicts as tests do.
 
 use super::Base;
 use super::ecosystems::TESTS;
@@ -8,13 +9,14 @@ use super::shadows::is_pytest_file;
 use crate::lane::Lane;
 use std::collections::BTreeSet;
 
-/// Why such a file is protected.
-pub(super) const LOADED: &str = "what runs the tests loads it";
-/// Why a new test may not load any.
-pub(super) const LOADS: &str = "it loads plugins into the tests' runner";
-/// The file that gives fixtures to the tests of its folder.
+/// Reason for protecting a file that a runner loads.
+pub(super) const LOADED: &str = "the test runner loads it";
+/// Reason for rejecting a new test that loads plugins.
+pub(super) const LOADS: &str = "it loads plugins into the test runner";
+/// The file that provides fixtures for the tests in its folder.
 pub(super) const CONFTEST: &str = "conftest.py";
-/// Signs that such a file does more than that: hooks, plugins, changes of modules, fixtures that no test asks for.
+/// Signs that a `conftest.py` does more than provide fixtures: hooks, plugins, changes of modules,
+/// or fixtures that no test asks for.
 const MORE_THAN_FIXTURES: &[&str] = &[
     "pytest_",
     "_pytest",
@@ -39,12 +41,12 @@ const MORE_THAN_FIXTURES: &[&str] = &[
     "gc.",
     "ctypes",
 ];
-/// The word by which a module of Python does so.
+/// The variable with which a Python module names plugins.
 const PLUGINS: &str = "pytest_plugins";
-/// Options that are followed by what is loaded.
+/// Options before a file or module that the runner loads.
 const OPTIONS: &[&str] =
     &["--require", "--import", "--loader", "--experimental-loader", "--setup", "--setupFiles", "--plugin"];
-/// Files of the base in which runners are configured: every file of the base that is named there is loaded.
+/// Configuration files of runners. Every file of the base that they name is loaded.
 const CONFIGURE: &[&str] = &[
     "jest.config.",
     "jest.preset.",
@@ -55,9 +57,9 @@ const CONFIGURE: &[&str] = &[
     ".taprc",
     ".nycrc",
 ];
-/// The same, of what is named behind such an option.
+/// Configuration files of which only the names after [`OPTIONS`] are loaded.
 const OPTIONAL: &[&str] = &["pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "package.json"];
-/// Keys of runners' configurations before what is loaded, in YAML and in `package.json`.
+/// Keys of runner configurations before what is loaded, in YAML and in `package.json`.
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "require", "import", "loader", "file", "before", "after", "plugin", "setupFiles", "setupFilesAfterEnv", "globalSetup", "globalTeardown", "testEnvironment",
@@ -65,12 +67,12 @@ const KEYS: &[&str] = &[
 ];
 /// The tables of `package.json` that configure runners.
 const TABLES: &[&str] = &["jest", "mocha", "ava", "tap", "nyc", "c8", "vitest", "jasmine"];
-/// The endings that may be left out.
+/// Endings that a name may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", ".mts", "/index.js"];
-/// The most files that are read.
+/// The most configuration files that are read.
 const MOST: usize = 2000;
 
-/// The files of the base that are loaded so.
+/// Returns the files of the base that runners load.
 pub(super) fn by_runners(
     lanes: &[Lane],
     base: &Base,
@@ -109,19 +111,21 @@ pub(super) fn by_runners(
     found
 }
 
-/// The files of the base in which runners of Node are configured. They are code, and what they load is loaded before the tests.
+/// Returns the files of the base that configure Node's runners. They are code, and what they load
+/// is loaded before the tests.
 pub(super) fn configurations(base: &Base) -> impl Iterator<Item = String> {
     let configures = |path: &&String| CONFIGURE.iter().any(|start| super::name_of(path).starts_with(start));
     base.0.iter().filter(configures).cloned()
 }
 
-/// Whether pytest loads a file by its name.
+/// Returns whether pytest loads a file because of its name.
 pub(super) fn is_loaded_by_pytest(path: &str) -> bool {
     let name = super::name_of(path);
     name == CONFTEST || is_pytest_file(name)
 }
 
-/// Why a new file of tests may not be, by its text: it loads plugins, or it does more than to give fixtures to the tests of its folder.
+/// Returns the reason for rejecting a new test file, by its text: it loads plugins, or it is a
+/// `conftest.py` that does more than provide fixtures.
 pub(super) fn steers(path: &str, text: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(text);
     match super::name_of(path) {
@@ -130,7 +134,8 @@ pub(super) fn steers(path: &str, text: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What follows such an option. `-p` and `-r` mean much else to other programs.
+/// Returns the names after [`OPTIONS`]. `-p` counts only for pytest, and `-r` only before `./`,
+/// since other programs use them for other purposes.
 fn behind_options(text: &str, is_of_pytest: bool) -> Vec<&str> {
     let mut found = Vec::new();
     for command in text.split(['\n', ';', '|', '&']) {
@@ -150,7 +155,7 @@ fn behind_options(text: &str, is_of_pytest: bool) -> Vec<&str> {
     found
 }
 
-/// What stands behind such a key in YAML, in its line or as a list below it.
+/// Returns the values of [`KEYS`] in YAML, in the line of the key or as a list below it.
 fn behind_keys(text: &str) -> Vec<&str> {
     let (mut found, mut loads) = (Vec::new(), false);
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
@@ -162,7 +167,7 @@ fn behind_keys(text: &str) -> Vec<&str> {
     found
 }
 
-/// What stands behind such a key in the tables of a `package.json` that configure runners.
+/// Returns the values of [`KEYS`] in the [`TABLES`] of a `package.json`.
 fn in_tables(text: &str) -> Vec<String> {
     let manifest: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     let values = TABLES
@@ -173,20 +178,21 @@ fn in_tables(text: &str) -> Vec<String> {
     texts.iter().flat_map(|text| quoted(text)).map(ToOwned::to_owned).collect()
 }
 
-/// The modules that a file of Python names as plugins.
+/// Returns the modules that a Python file names as plugins.
 fn plugins(text: &str) -> Vec<&str> {
     let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
     let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
     said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
 }
 
-/// Whether a line of a configuration imports something of the product: it steers the tests no more than what they import.
+/// Returns whether a line of a configuration imports a file of the product. The tests import the
+/// product anyway, so the line does not steer them.
 fn loads_product(line: &str) -> bool {
     let imports = line.trim_start().starts_with("import ") || line.contains("require(");
     imports && quoted(line).any(|name| ["./src/", "./lib/"].iter().any(|folder| name.starts_with(folder)))
 }
 
-/// The tables behind `alias:` in a configuration: they lead to the product.
+/// Returns the tables after `alias:` in a configuration. They lead to the product.
 fn aliases(text: &str) -> Vec<&str> {
     let tables = text.match_indices("alias").filter_map(|(start, word)| {
         let rest = text[start + word.len()..].trim_start().strip_prefix(':')?.trim_start();
@@ -208,7 +214,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(imports::quoted)
 }
 
-/// The files of the base that a name may mean, seen from a folder or the root: a path, or a module of Python.
+/// Returns the files of the base that a name may mean, as a path or a Python module. The name is
+/// relative to a folder, the root or `src`.
 fn files(base: &Base, folder: &str, name: &str) -> Vec<String> {
     let plain = ["<rootDir>/", "$PWD/", "${PWD}/"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
     let dotted = plain.replace('.', "/");

@@ -1,6 +1,7 @@
-//! Files of the base that only its checks load: what tests, `conftest.py`, the configuration of runners and the scripts of a gate import, as far
-//! as the product does not import it and its name, its place or its text says that it helps checks. And data of the base that its tests name,
-//! whose change is noted.
+//! Helper files of the base that only its checks load, and data that its tests name. A helper is
+//! imported by tests, `conftest.py`, runner configurations or scripts of the gate. The product does
+//! not import it, and its name, folder or text shows that it helps checks. A change of data is only
+//! noted.
 
 use super::Base;
 use super::checks::loads_framework;
@@ -11,9 +12,9 @@ use super::tests_named::Tests;
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a change of data is noted.
+/// Reason for noting a change of data.
 pub(super) const DATA: &str = "tests of the base name it";
-/// Words in the name or the folders of a file that helps checks.
+/// Words in the path of a file that helps checks.
 #[rustfmt::skip]
 const HELPS: &[&str] = &[
     "helper", "helpers", "fixture", "fixtures", "factory", "factories", "mock", "mocks", "fake", "fakes", "stub", "stubs", "support", "testing",
@@ -25,10 +26,10 @@ const PRODUCT: &[&str] = &["src", "lib"];
 const MANIFESTS: &[&str] = &["pyproject.toml", "setup.cfg", "setup.py", "package.json"];
 /// The most files that are read.
 const MOST: usize = 2000;
-/// The longest text between quotes that is taken for a path.
+/// The longest quoted text that may be a path, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// What checks load.
+/// Files that checks load.
 #[derive(Debug, Default)]
 pub(super) struct Helpers {
     /// Files that only checks load.
@@ -38,7 +39,8 @@ pub(super) struct Helpers {
 }
 
 impl Helpers {
-    /// Of the base's tests, these files, and those that runners load before the tests.
+    /// Finds the helpers that the tests of the base load, or that `seeds` or the files in
+    /// `before_tests` load. Runners load the files in `before_tests` before the tests.
     pub(super) fn of(
         seeds: impl Iterator<Item = String>,
         before_tests: impl Iterator<Item = String>,
@@ -89,13 +91,14 @@ impl Helpers {
     }
 }
 
-/// Whether a file helps checks, by its name or its folders.
+/// Returns whether a file helps checks, by its name or its folders.
 pub(super) fn helps(path: &str) -> bool {
     path.split(['/', '_', '-', '.']).any(|word| HELPS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Whether a source helps checks, by its text: it loads a framework for tests. A product may do so as well, if it is a tool for tests: that lies in `src`
-/// or `lib`, or a manifest names it.
+/// Returns whether a source helps checks, by its text: it loads a test framework. A product that is
+/// a test tool loads one as well. Sources in `src` or `lib`, and sources that a manifest names,
+/// therefore do not count.
 fn helps_by_text(
     path: &str,
     base: &Base,
@@ -110,7 +113,8 @@ fn helps_by_text(
     !names(path).iter().any(|name| holds(manifests, name))
 }
 
-/// The texts of the manifests that name parts of the product, in one spelling, without the folders of tests that they name.
+/// Returns the joined texts of the manifests that name parts of the product, with `_` for `-`.
+/// Leaves out the lines that name test folders.
 fn manifests_of(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> String {
     let is_one = |path: &&String| MANIFESTS.contains(&name_of(path)) || path.ends_with(".gemspec");
     let texts: Vec<String> = base.0.iter().filter(is_one).take(MOST).filter_map(|path| text(path, read)).collect();
@@ -118,7 +122,8 @@ fn manifests_of(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> S
     lines.map(|line| line.replace('-', "_") + "\n").collect()
 }
 
-/// The names by which a manifest may mean a source: its path, and its module with those around it.
+/// Returns the names by which a manifest may mean a source: its path, its module, and the packages
+/// around the module.
 fn names(path: &str) -> Vec<String> {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut found = vec![path.replace('-', "_"), stem.replace('-', "_")];
@@ -130,7 +135,7 @@ fn names(path: &str) -> Vec<String> {
     found
 }
 
-/// Whether a text holds a name that is not a part of a longer one.
+/// Returns whether a text contains a name that is not part of a longer name.
 fn holds(text: &str, name: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(name).any(|(start, _)| {
@@ -142,13 +147,13 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Whether a file is beside a script that loads it, in a folder of scripts.
+/// Returns whether a file is in the same folder of scripts as the script that loads it.
 fn is_beside(script: &str, path: &str) -> bool {
     let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
     is_script(path) && folder(script) == folder(path)
 }
 
-/// What sources import that are neither tests nor helpers.
+/// Returns the imports of all sources that are neither tests nor helpers.
 fn by_product(
     base: &Base,
     is_of_checks: &dyn Fn(&str) -> bool,
@@ -163,7 +168,7 @@ fn by_product(
     found
 }
 
-/// Data of the base outside of its tests, by name.
+/// Returns the data files of the base that are not tests, by name.
 fn data_by_name<'b>(base: &'b Base, tests: &Tests) -> BTreeMap<&'b str, Vec<&'b str>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let is_data = |path: &&String| !is_source(path) && !tests.fit(path) && name_of(path).contains('.');
@@ -173,7 +178,8 @@ fn data_by_name<'b>(base: &'b Base, tests: &Tests) -> BTreeMap<&'b str, Vec<&'b 
     names
 }
 
-/// The data that a test names, by its path or by a name that is there once.
+/// Returns the data files that a test names by their path, or by a name that only one file of the
+/// base has.
 fn named_data(path: &str, text: &str, base: &Base, names: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut found = Vec::new();

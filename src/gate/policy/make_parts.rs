@@ -1,13 +1,14 @@
-//! Makefiles by target: whether one version only adds targets that are not used. Pure.
+//! Comparison of Makefiles by target: whether a version only adds unused targets. Pure.
 //!
-//! The comparison is one of text: without the unused targets, both versions have to be the same. The unused targets of the
-//! base have to be the same, too: a command may put their names together in ways that are not seen here.
+//! The comparison is textual: without the unused targets, both versions must be equal. The unused
+//! targets of the base must be unchanged as well, since a command may build their names in ways
+//! that fledge cannot see.
 
 use super::makefiles::{expanded, outside_calls, rule, variables};
 use super::unused_parts::{Around, is_unclear, names_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words at the start of a line that are no target.
+/// Words at the start of a line that are not targets.
 const DIRECTIVES: &[&str] = &[
     "include", "sinclude", "export", "unexport", "override", "private", "define", "endef", "undefine", "vpath", "load",
 ];
@@ -16,12 +17,12 @@ const CONDITIONALS: &[&str] = &["ifeq", "ifneq", "ifdef", "ifndef", "else", "end
 const UNCLEAR: &[&str] =
     &[".RECIPEPREFIX", ".SECONDEXPANSION", "$(eval", "${eval", "MAKEFILE_LIST", ".VARIABLES", "$(file", "${file"];
 
-/// A piece of a Makefile, in its order.
+/// A piece of a Makefile, in file order.
 #[derive(Debug)]
 enum Piece<'t> {
     /// A plain rule of one target.
     Target { name: &'t str, needs: &'t str, text: String },
-    /// Names that are phony.
+    /// Names of phony targets.
     Phony(Vec<&'t str>),
     /// Any other line.
     Line(&'t str),
@@ -33,7 +34,7 @@ struct Without<'t> {
     unused: BTreeMap<&'t str, (&'t str, &'t str)>,
 }
 
-/// Returns the unused targets that a version adds, if nothing else differs but comments.
+/// Returns the unused targets that a version adds, if nothing but comments differs otherwise.
 pub(super) fn differ(was: &str, is: &str, around: &Around) -> Option<Vec<String>> {
     if [was, is].iter().flat_map(|text| included(text)).any(|name| !is_path(name) || around.is_beside(first(name))) {
         return None;
@@ -50,7 +51,8 @@ pub(super) fn differ(was: &str, is: &str, around: &Around) -> Option<Vec<String>
     is_same.then(|| new.into_iter().map(ToOwned::to_owned).collect())
 }
 
-/// Returns the words behind `include` in a Makefile: names of files, or what becomes these.
+/// Returns the words after `include` in a Makefile: file names, or expressions that make expands to
+/// file names.
 pub(super) fn included(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut words = line.trim_start().trim_start_matches('-').split_whitespace();
@@ -63,12 +65,12 @@ fn is_path(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./|".contains(c))
 }
 
-/// The first name of a path.
+/// Returns the first component of a path.
 fn first(path: &str) -> &str {
     path.split('/').find(|name| !matches!(*name, "" | ".")).unwrap_or_default()
 }
 
-/// The pieces of a Makefile, unless its lines may be read in another way.
+/// Splits a Makefile into pieces. Returns `None` if make may read its lines in another way.
 fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     let has_text = text.split_whitespace().any(|word| matches!(word, "define" | "endef"));
     if has_text || UNCLEAR.iter().any(|unclear| text.contains(unclear)) {
@@ -82,7 +84,7 @@ fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
         while lines.get(gap(end)).is_some_and(|line| line.starts_with('\t')) {
             end = gap(end) + 1;
         }
-        // Behind a conditional, there may be more of its commands.
+        // After a conditional, the rule may have more commands.
         let follows = lines[end..].iter().find(|line| !is_nothing(line));
         let is_whole = follows.is_none_or(|line| !line.starts_with('\t') && !is_conditional(line));
         match (phony(line), target(line)) {
@@ -101,7 +103,7 @@ fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     Some(pieces)
 }
 
-/// The lines, each with those that continue it.
+/// Returns the logical lines, each with its continuation lines.
 fn logical_lines(text: &str) -> Vec<&str> {
     let (mut lines, mut start, mut from) = (Vec::new(), 0, 0);
     while let Some(end) = text[from..].find('\n').map(|end| from + end) {
@@ -115,7 +117,7 @@ fn logical_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Returns true if a line is empty or a comment.
+/// Returns whether a line is empty or a comment.
 fn is_nothing(line: &str) -> bool {
     !line.starts_with('\t') && (line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
@@ -125,7 +127,7 @@ fn is_conditional(line: &str) -> bool {
     !line.starts_with('\t') && word.is_some_and(|word| CONDITIONALS.contains(&word))
 }
 
-/// The name and the needs of a line that is the header of a plain rule.
+/// Returns the name and the prerequisites of a line that is the header of a plain rule.
 fn target(line: &str) -> Option<(&str, &str)> {
     let line = line.split('#').next().filter(|line| !line.contains(['\\', ';', '=', '%', '*', '?', '\n']))?;
     let (name, needs) = line.split_once(':')?;
@@ -143,14 +145,14 @@ fn target(line: &str) -> Option<(&str, &str)> {
     (is_name && needs.split_whitespace().all(is_need)).then_some((name, needs))
 }
 
-/// The names of a line that says which targets are phony.
+/// Returns the targets that a `.PHONY` line names.
 fn phony(line: &str) -> Option<Vec<&str>> {
     let names = line.strip_prefix(".PHONY")?.trim_start().strip_prefix(':')?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || " \t\n\\._-/".contains(c);
     names.chars().all(is_part).then(|| names.split_whitespace().filter(|name| *name != "\\").collect())
 }
 
-/// Takes the targets out that are not used, unless what is used cannot be known.
+/// Removes the unused targets. Returns `None` if the used targets cannot be known.
 fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Without<'t>> {
     let mut unused = BTreeMap::new();
     let (mut depth, mut has_first) = (0_usize, false);
@@ -183,7 +185,7 @@ fn without_unused<'t>(pieces: &'t [Piece<'t>], around: &Around) -> Option<Withou
     }
 }
 
-/// Returns true if a line is the rule of a target that can be the default.
+/// Returns whether a line is the rule of a target that can be the default.
 fn is_first(line: &str) -> bool {
     let plain = |name: &str| !name.starts_with('.') && !name.contains(['%', '$', '\\']);
     let word = line.trim_start_matches('-').split_whitespace().next().unwrap_or_default();
@@ -192,7 +194,7 @@ fn is_first(line: &str) -> bool {
     targets.is_some_and(|targets| targets.split_whitespace().next().is_some_and(plain))
 }
 
-/// Returns the lines without these targets, each with true if its words count as uses.
+/// Returns the lines without these targets, each with `true` if its words count as uses.
 fn rest(pieces: &[Piece<'_>], unused: &BTreeMap<&str, (&str, &str)>) -> Vec<(String, bool)> {
     let mut rest = Vec::new();
     for piece in pieces {
@@ -214,7 +216,7 @@ fn rest(pieces: &[Piece<'_>], unused: &BTreeMap<&str, (&str, &str)>) -> Vec<(Str
 /// Names that the rest of a Makefile uses.
 struct Used {
     names: BTreeSet<String>,
-    /// The starts and ends of names that are put together.
+    /// Prefixes and suffixes of composed names.
     patterns: BTreeSet<(String, String)>,
 }
 
@@ -253,13 +255,14 @@ impl Used {
     }
 }
 
-/// Splits a word into the text before the first of these characters and the text after the last.
+/// Returns the text before the first and the text after the last of these characters in a word.
 fn ends(word: &str, signs: &[char]) -> Option<(String, String)> {
     let (start, end) = (word.find(signs)?, word.rfind(signs)?);
     Some((word[..start].to_owned(), word[end + 1..].to_owned()))
 }
 
-/// The starts and ends of the words that are put together of text and calls, or of several calls.
+/// Returns the prefix and suffix of each word that is composed of text and calls, or of several
+/// calls.
 fn joined_words(text: &str) -> Vec<(String, String)> {
     let (mut found, mut start, mut calls) = (Vec::new(), None::<String>, 0);
     let mut end = String::new();

@@ -1,4 +1,4 @@
-//! Makefiles: what they include, and where a file would be taken for a target that the gate asks for.
+//! The includes of Makefiles, and the targets of the gate for which a file could be taken.
 
 use super::named::{inside, is_source, words};
 use crate::gate::names::name_of;
@@ -7,22 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The deepest nesting of variables that is followed.
 const DEEPEST: usize = 8;
 
-/// Whether a file is read by `make`.
+/// Returns whether `make` reads a file, by its name.
 pub(super) fn is_makefile(path: &str) -> bool {
     name_of(path).to_lowercase().ends_with("makefile") || path.ends_with(".mk")
 }
 
-/// What a Makefile includes by a plain name.
+/// Returns the files that a Makefile includes by a plain name.
 pub(super) fn included(path: &str, text: &str) -> Vec<String> {
     included_words(path, text).filter(|name| !name.contains(['*', '?', '['])).collect()
 }
 
-/// The patterns by which a Makefile includes files.
+/// Returns the patterns by which a Makefile includes files.
 pub(super) fn patterns(path: &str, text: &str) -> Vec<String> {
     included_words(path, text).filter(|name| name.contains(['*', '?', '['])).collect()
 }
 
-/// What a Makefile includes. What cannot be evaluated is a `*`.
+/// Returns the paths that a Makefile includes, with `*` for each part that cannot be evaluated.
 fn included_words(path: &str, text: &str) -> impl Iterator<Item = String> {
     let lines: Vec<&str> = text.lines().filter(|_| is_makefile(path)).filter_map(include).collect();
     let variables = if lines.is_empty() { BTreeMap::new() } else { variables(text) };
@@ -34,7 +34,7 @@ fn included_words(path: &str, text: &str) -> impl Iterator<Item = String> {
     names.collect::<Vec<_>>().into_iter()
 }
 
-/// What follows `include` in a line.
+/// Returns the words after `include` in a line.
 fn include(line: &str) -> Option<&str> {
     line.trim_start().trim_start_matches(['-', 's']).strip_prefix("include ")
 }
@@ -43,8 +43,9 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The targets that the gate's commands make, with what they need: each path with the name of its target. A path may have a `%`, as in a
-/// pattern of `make`. Left out are phony targets, and sources that a rule generates: people read those like any code.
+/// Returns the targets that the gate's commands build, and the prerequisites of these. Each path
+/// maps to the name of its target, and may contain a `%` as in a pattern of `make`. Leaves out
+/// phony targets, and sources that a rule generates: people review those like any code.
 pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
     let (made, others): (Vec<_>, Vec<_>) = texts.iter().partition(|(path, _)| is_makefile(path));
     let mut asked: BTreeSet<&str> = others.iter().flat_map(|(_, text)| words(text)).collect();
@@ -64,7 +65,7 @@ pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
         let rules = Rules::of(&with_included(path, text, &made, &mut seen));
         let folders = [folder_of(path), ""].into_iter().take(if is_part(path) { 2 } else { 1 });
         for (folder, target) in folders.flat_map(|folder| rules.made(&asked).into_iter().map(move |it| (folder, it))) {
-            // `make` compares a pattern without a folder with the name alone.
+            // `make` compares a pattern without a folder with the file name alone.
             let is_anywhere = target.contains('%') && !target.contains('/');
             let place = if is_anywhere { Some(target.clone()) } else { inside(folder, &target) };
             found.extend(place.map(|place| (place, target)));
@@ -73,15 +74,16 @@ pub(super) fn targets(texts: &[(String, String)]) -> BTreeMap<String, String> {
     found
 }
 
-/// Whether a path is one of a target, which may be a pattern.
+/// Returns whether a path matches a target, which may be a pattern.
 pub(super) fn fits(target: &str, path: &str) -> bool {
     let Some((start, end)) = target.split_once('%') else { return target == path };
     let path = if target.contains('/') { path } else { name_of(path) };
     path.len() > start.len() + end.len() && path.starts_with(start) && path.ends_with(end)
 }
 
-/// The recipes that `make` runs where these words ask for targets: theirs, those of what they need, and those that recipes ask for in turn.
-/// Without words those of the first target.
+/// Returns the recipes that `make` runs if these words ask for targets: the recipes of the targets,
+/// of their prerequisites, and of targets that recipes build in turn. Without words, starts from
+/// the first target.
 pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
     let (rules, joined) = (Rules::of(text), text.replace("\\\n", " "));
     let variables = variables(&joined).into_iter().map(|(name, value)| (name, value.trim().to_owned())).collect();
@@ -98,7 +100,7 @@ pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
         for line in rule.recipe.lines().filter(|line| words(line).iter().any(|word| starts_make(word))) {
             open.extend(named(&words(line).into_iter().collect()));
         }
-        // What the shell has in the place of a variable stays for it.
+        // `$$` means a variable of the shell, not of make.
         let of_make = rule.recipe.replace("$$", "\0");
         whole.push_str(&expanded(&of_make, &variables, (0, "")).replace('\0', "$$"));
         whole.push('\n');
@@ -106,12 +108,13 @@ pub(super) fn recipes(text: &str, asked: &BTreeSet<&str>) -> String {
     whole
 }
 
-/// Returns true if a word of a command starts `make`.
+/// Returns whether a word of a command starts `make`.
 pub(super) fn starts_make(word: &str) -> bool {
     matches!(name_of(word.trim_start_matches(['@', '-', '+'])), "make" | "gmake" | "MAKE")
 }
 
-/// A Makefile with the text of what it includes, which is listed: of all `*.mk` where a name is not plain.
+/// Returns a Makefile joined with the files that it includes, and adds their paths to `listed`. An
+/// include that is not a plain name includes every `*.mk`.
 fn with_included(path: &str, text: &str, made: &[&(String, String)], listed: &mut BTreeSet<String>) -> String {
     let (mut whole, mut seen) = (text.to_owned(), BTreeSet::from([path.to_owned()]));
     let mut open = vec![(path.to_owned(), text.to_owned())];
@@ -141,7 +144,7 @@ struct Rule {
 #[derive(Debug, Default)]
 struct Rules {
     by_target: BTreeMap<String, Rule>,
-    /// The target that is made where none is asked for.
+    /// The default target.
     first: Option<String>,
 }
 
@@ -160,7 +163,7 @@ impl Rules {
                 continue;
             }
             let Some((targets, needs, command)) = rule(line) else { continue };
-            // `objects: %.o: %.c`: where the objects are not known, their pattern is.
+            // In `objects: %.o: %.c`, the pattern stands in for unknown objects.
             let (pattern, needs) =
                 needs.split_once(':').map_or((None, needs), |(pattern, needs)| (Some(pattern), needs));
             let names = |text: &str| split(&expanded(text, &variables, (0, "")));
@@ -179,7 +182,8 @@ impl Rules {
         rules
     }
 
-    /// The targets that are made where these words ask for some: those of the words, the first, and what they need. All patterns are among them.
+    /// Returns the targets that make builds if these words ask for targets: targets among the
+    /// words, the first target, all patterns, and their prerequisites.
     fn made(&self, asked: &BTreeSet<&str>) -> BTreeSet<String> {
         let is_asked = |name: &&String| asked.contains(name.as_str()) || name.contains('%');
         let mut open: Vec<&String> = self.by_target.keys().filter(is_asked).chain(&self.first).collect();
@@ -204,7 +208,7 @@ fn split(text: &str) -> Vec<String> {
     text.split_whitespace().map(ToOwned::to_owned).collect()
 }
 
-/// The targets, needs and first command of a line, where it is a rule.
+/// Returns the targets, the prerequisites and the first command of a line that is a rule.
 pub(super) fn rule(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.split('#').next().filter(|line| !line.starts_with(' '))?;
     let (line, command) = line.split_once(';').unwrap_or((line, ""));
@@ -214,7 +218,7 @@ pub(super) fn rule(line: &str) -> Option<(&str, &str, &str)> {
     (!is_variable).then_some((targets, needs, command))
 }
 
-/// The characters of a line that are in no `$(…)`.
+/// Returns the characters of a line outside of `$(…)`.
 pub(super) fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
     let mut depth = 0_usize;
     line.char_indices().filter(move |(_, c)| {
@@ -227,7 +231,7 @@ pub(super) fn outside_calls(line: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// The variables of a Makefile, with all that is ever put into each.
+/// Returns the variables of a Makefile, each with all values that are ever assigned to it.
 pub(super) fn variables(text: &str) -> BTreeMap<&str, String> {
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('\t')) {
@@ -240,8 +244,8 @@ pub(super) fn variables(text: &str) -> BTreeMap<&str, String> {
     found
 }
 
-/// A text with the values of its variables. What a function makes of names is a pattern with a `%`; `unknown` is in the place of what cannot
-/// be evaluated.
+/// Expands the variables in a text. A name that a function changes becomes a pattern with a `%`,
+/// and `unknown` replaces what cannot be evaluated.
 pub(super) fn expanded(text: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some(start) = rest.find(['$']) {
@@ -262,7 +266,7 @@ pub(super) fn expanded(text: &str, variables: &BTreeMap<&str, String>, (depth, u
     whole + rest
 }
 
-/// What is in the place of `$(call)`.
+/// Returns the expansion of `$(call)`.
 fn value(call: &str, variables: &BTreeMap<&str, String>, (depth, unknown): (usize, &str)) -> String {
     let (function, arguments) = call.split_once(' ').unwrap_or((call, ""));
     let argument = |number: usize| {

@@ -1,8 +1,8 @@
-//! What an agent may not change, frozen: the gate, what steers tools, manifests by section, and the tests of the base. Pure: it is
-//! told which paths the base has, and later which have changed, and says what of that is a finding.
+//! The frozen policy of a run: what the agent may not change. It covers the gate, files that steer
+//! tools, sections of manifests, and tests of the base. Pure.
 //!
-//! Tests inside of product files (`#[cfg(test)] mod tests` beside the code, doctests) cannot be told from the product by their
-//! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
+//! Tests inside product files (`#[cfg(test)] mod tests`, doctests) share the path of the product.
+//! The gate only notes their change; the evidence of a run shows whether they still exist.
 
 mod calls;
 mod change;
@@ -59,12 +59,12 @@ use tests_named::Tests;
 use unused_parts::Parts;
 pub(super) use vendored::{REPLACES, VENDORED};
 
-/// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
+/// The most paths that a room protects by mounts. Each mount costs time.
 const MOST_KEPT: usize = 200;
-/// The most files that are pinned, which costs a fifth of a second for a thousand of them.
+/// The most files that a room pins. Pinning a thousand files takes a fifth of a second.
 const MOST_PINNED: usize = 2000;
-/// Why what the user has named is protected.
-const SAID: &str = "the task or the project says so";
+/// Reason for protecting what the user has named.
+const SAID: &str = "the task or the project protects it";
 
 /// The policy of one run.
 #[derive(Debug, Clone)]
@@ -74,33 +74,33 @@ pub struct Policy {
     opened: Patterns,
 }
 
-/// A policy as it is kept.
+/// The serializable form of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
-    /// What is protected, by pattern. One that is a plain path from the root (`/tests/a.rs`) is that of a single file.
+    /// The rules that protect paths. A plain path from the root (`/tests/a.rs`) matches literally.
     pub rules: Vec<ProtectedRule>,
-    /// What the task opens again, as globs.
+    /// Globs of the paths that the task opens again.
     pub allow_edit: Vec<String>,
     /// The manifests of the base.
     pub manifests: BTreeSet<String>,
-    /// Where something new would be taken for what the gate asks for.
+    /// Paths at which a new file would be taken for something that the gate asks for.
     #[serde(default)]
     stand_ins: StandIns,
-    /// The folders of the base that have files.
+    /// The folders of the base that contain files.
     pub folders: BTreeSet<String>,
-    /// Where a module would be found before the one that is meant.
+    /// Python modules that would be found before the intended ones.
     #[serde(default)]
     shadows: Shadows,
-    /// Folders above modules that may not be new.
+    /// Folders above guarded modules of other languages. A new link must not replace them.
     #[serde(default)]
     modules: BTreeSet<String>,
-    /// The files of the base that others may be found before.
+    /// Files of the base that a new file could hide.
     #[serde(default)]
     found: Found,
-    /// What no source may declare.
+    /// Names that no source may declare.
     #[serde(default)]
     declared: Declared,
-    /// Names that packages of the base have, or depend on.
+    /// Names that Node packages of the base have or depend on.
     #[serde(default)]
     taken: BTreeSet<String>,
     /// Files whose change is noted, each with the reason.
@@ -109,10 +109,10 @@ pub struct Frozen {
     /// The folders of the base that are packages.
     #[serde(default)]
     packages: BTreeSet<String>,
-    /// The tools that no command of the base names.
+    /// Tools that no command of the base names.
     #[serde(default)]
     unused: BTreeSet<String>,
-    /// The protected files of which parts may change.
+    /// The protected files that may gain unused parts.
     #[serde(default)]
     parts: Parts,
     /// The files with commands that the lanes run.
@@ -120,7 +120,7 @@ pub struct Frozen {
     commands: BTreeSet<String>,
 }
 
-/// The files of the base.
+/// The paths of the base, with a cache of their imports.
 #[derive(Default)]
 pub(super) struct Base(BTreeSet<String>, OnceCell<Importers>);
 
@@ -140,11 +140,11 @@ impl Base {
 }
 
 impl Policy {
-    /// Freezes the policy for a base with these files. `read` gives what is in one, for scripts that a lane names; `protect` adds
-    /// globs, `allow_edit` opens paths again.
+    /// Freezes the policy for the files of a base. `protect` adds globs of protected paths, and
+    /// `allow_edit` opens paths again. `read` returns the content of a file of the base.
     ///
     /// # Errors
-    /// The first glob that is none.
+    /// Returns the first invalid glob.
     pub fn freeze(
         base: impl IntoIterator<Item = String>,
         lanes: &[Lane],
@@ -224,10 +224,10 @@ impl Policy {
         Self::thaw(frozen)
     }
 
-    /// The policy that was frozen.
+    /// Restores a frozen policy.
     ///
     /// # Errors
-    /// The first glob that is none.
+    /// Returns the first invalid glob.
     pub fn thaw(frozen: Frozen) -> Result<Self, PatternError> {
         let rule = |path: String| ProtectedRule { pattern: exactly(&path), why: SHADOWED.into() };
         let rules = frozen.rules.iter().cloned().chain(frozen.shadows.files().map(rule));
@@ -236,60 +236,60 @@ impl Policy {
         Ok(Self { frozen, protection, opened })
     }
 
-    /// It, to be kept.
+    /// Returns the serializable form of the policy.
     pub fn frozen(&self) -> &Frozen {
         &self.frozen
     }
 
-    /// The files of the base with commands that the lanes run: scripts, Makefiles, manifests with scripts.
+    /// Returns the files with commands that the lanes run: scripts, Makefiles, manifests.
     pub fn commands(&self) -> impl Iterator<Item = &String> {
         self.frozen.commands.iter()
     }
 
-    /// The rules, compiled, for whoever writes files.
+    /// Returns the compiled rules, for code that writes files.
     pub fn protection(&self) -> &Protection {
         &self.protection
     }
 
-    /// The rule that protects a path, if one does. Manifests have none: what may change in them depends on what is changed.
+    /// Returns the rule that protects a path. Most manifests have only rules for sections.
     pub fn rule(&self, path: &str) -> Option<&ProtectedRule> {
         self.protection.rule(path)
     }
 
-    /// Whether [`Policy::findings`] asks for the content of this path.
+    /// Returns whether [`Policy::findings`] needs the content of a path.
     pub fn reads(path: &str) -> bool {
         let is_tests = || loaded::is_loaded_by_pytest(path) || Declared::reads(path);
         manifest::is_one(path) || is_tests() || later_runs::reads(path) || unused_parts::reads(path)
     }
 
-    /// Returns the manifests of the base that the task does not open and no rule protects as a whole.
+    /// Returns the manifests of the base that neither the task opens nor a rule protects.
     pub fn closed_manifests(&self) -> BTreeSet<String> {
         let is_free = |path: &&String| !self.opened.fit(path) && self.rule(path).is_none();
         self.frozen.manifests.iter().filter(is_free).cloned().collect()
     }
 
-    /// Whether a path is that of a manifest, of which some may change and some may not.
+    /// Returns whether a path is that of a manifest that is judged by section.
     pub fn is_manifest(path: &str) -> bool {
         manifest::is_one(path)
     }
 
-    /// Returns true if a change of a file of this name is judged by what its versions say: a manifest, a Makefile, `tox.ini`.
+    /// Returns whether the policy judges a file of this name by comparing its versions.
     pub fn is_compared(path: &str) -> bool {
         manifest::is_one(path) || unused_parts::reads(path)
     }
 
-    /// The tables of a manifest that name dependencies, by their paths. Leaves out empty tables; has none of a file
-    /// that is not a manifest or cannot be read.
+    /// Returns the tables of a manifest that name dependencies, by path, without empty tables. The
+    /// map is empty if the file is not a manifest or cannot be read.
     pub fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
         manifest::dependencies(path, bytes)
     }
 
-    /// The requirements of a manifest of Python (PEP 508), by the table or the section that lists them.
+    /// Returns the requirements of a Python manifest (PEP 508), by table or section.
     pub fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
         manifest::requirements(path, bytes)
     }
 
-    /// What manifests depend on now and no manifest of the base did: path and name, sorted.
+    /// Returns the dependencies that no changed manifest had on the base, by manifest and name.
     pub fn new_dependencies(
         &self,
         changes: &[Change],
@@ -308,7 +308,7 @@ impl Policy {
         self.opened.fit(path)
     }
 
-    /// Returns whether a path is that of a test of the base, opened or not.
+    /// Returns whether a path is that of a test of the base, even if the task opens the path.
     pub fn is_test(&self, path: &str) -> bool {
         self.protection.closed_rule(path).is_some_and(is_a_test)
     }
@@ -318,7 +318,7 @@ impl Policy {
         tests_named::is_named(path)
     }
 
-    /// Why a link may not be new at a path, if it may not.
+    /// Returns the reason why a path must not become a link, if there is one.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
         match () {
             () if self.opened.fit(path) => None,
@@ -328,13 +328,13 @@ impl Policy {
         }
     }
 
-    /// Returns true if tests could find modules or programs in the folder that must not be added.
+    /// Returns whether a folder must not gain modules, programs or headers that tests would find.
     fn is_above_stand_ins(&self, path: &str) -> bool {
         let Frozen { modules, shadows, stand_ins, .. } = &self.frozen;
         modules.contains(path) || shadows.is_above(path) || stand_ins.is_above(path)
     }
 
-    /// The folders of the base that are packages of cargo.
+    /// Returns the folders of the base that are Cargo packages.
     pub fn cargo_packages(&self) -> impl Iterator<Item = &str> {
         let manifests = self.frozen.manifests.iter().filter(|path| name_of(path) == "Cargo.toml");
         manifests.map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder))
@@ -345,8 +345,7 @@ impl Policy {
         named::is_source(path) || named::is_script(path)
     }
 
-    /// The files that a room pins among these protected ones: all of them, unless they are too many.
-    /// Tests are left out first.
+    /// Returns the files to pin among these. Above the limit, tests are dropped first.
     pub fn pinned(&self, protected: BTreeSet<String>) -> Vec<String> {
         let is_test = |path: &str| self.rule(path).is_some_and(is_a_test);
         let (tests, others): (Vec<String>, Vec<String>) = protected.into_iter().partition(|path| is_test(path));
@@ -355,8 +354,9 @@ impl Policy {
         pinned
     }
 
-    /// What of the files of a tree is protected: files, and with `folders` those folders in which nothing else is. What is left out, so that
-    /// there are not too many, is single files, tests first.
+    /// Returns the protected paths of a tree, up to the limit on mounts. With `folders`, a fully
+    /// protected folder replaces its files. Above the limit, single files are dropped first, tests
+    /// before others.
     pub fn kept(&self, tree: &[String], folders: bool) -> Vec<String> {
         let is_kept = |path: &str| self.rule(path).is_some();
         let open: BTreeSet<&str> =
@@ -376,17 +376,18 @@ impl Policy {
     }
 }
 
-/// Whether a rule protects what defines the gate, what the user has named, or what the user's git reads: also where git ignores the path.
+/// Returns whether a rule protects what defines the gate, what the user has named, or what the
+/// user's git reads. Such a rule also covers paths that git ignores.
 pub(super) fn defines_the_gate(rule: &ProtectedRule) -> bool {
     rule.why == SAID || rule.why == GIT_READS || ecosystems::of_the_gate(&rule.why)
 }
 
-/// Whether a rule is that of a test of the base.
+/// Returns whether a rule protects a test of the base.
 pub(super) fn is_a_test(rule: &ProtectedRule) -> bool {
     rule.why == TEST
 }
 
-/// The pattern that means one path alone.
+/// Returns the pattern that matches one path literally.
 pub(super) fn exactly(path: &str) -> String {
     format!("/{}", globset::escape(path))
 }

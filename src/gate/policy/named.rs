@@ -1,4 +1,5 @@
-//! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
+//! Files that a gate runs by name: scripts and data in the command lines of its steps, and the
+//! files that those run in turn.
 
 use super::Base;
 use super::calls::{module_files, run_by, with_plain_sources};
@@ -10,20 +11,22 @@ use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a file that a command names is protected.
+/// Reason for protecting a file that a command names.
 pub(super) const NAMED: &str = "a step of the gate names it";
-/// Why a file in the folder of a canary is.
-pub(super) const BESIDE: &str = "it is where the canary of the gate is planted, among its checks";
-/// Why a file that such a file runs is.
+/// Reason for protecting a file in the folder of a canary.
+pub(super) const BESIDE: &str = "it is among the checks where the gate plants its canary";
+/// Reason for protecting a file that a script of the gate runs.
 const RUN: &str = "a script of the gate runs it";
-/// Mark of a file that a step runs and that is the work itself: `python3 app.py | grep -q hello`. It is not protected.
+/// Mark of a file that a step runs and that is the work itself: `python3 app.py | grep -q hello`.
+/// The file is not protected.
 pub(super) const WORK: &str = "a step of the gate runs it, and it is no check";
-/// Mark of a shell library that a check reads, outside of folders of scripts and tests. It is not protected.
+/// Mark of a shell library that a check reads and that is in no folder of scripts or tests. It is
+/// not protected.
 pub(super) const SOURCED: &str = "a check of the gate reads it, and it is in no folder of scripts or tests";
-/// The longest script that is looked into, in bytes.
+/// The longest script that is read, in bytes.
 pub(super) const LONGEST: usize = 256 * 1024;
 
-/// Programs that look at the sources they are given, and run none of them.
+/// Programs that read the sources in their arguments and run none of them.
 #[rustfmt::skip]
 const LOOK_AT: &[&str] = &[
     "cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "javac", "kotlinc", "tsc", "shellcheck", "shfmt", "prettier", "eslint", "ruff", "black",
@@ -31,7 +34,7 @@ const LOOK_AT: &[&str] = &[
     "yamllint", "jq", "yq", "xmllint", "json.tool", "jsonlint", "taplo", "check-jsonschema", "markdownlint", "markdownlint-cli2", "stylelint", "sass", "biome", "oxlint", "bandit", "pydocstyle", "pycodestyle", "goimports", "staticcheck",
     "node --check", "node -c", "go vet", "go fmt", "go build", "ruby -c", "php -l", "bash -n", "sh -n",
 ];
-/// What may stand before such a program, and starts it.
+/// Words that may precede one of these programs and start it.
 const STARTERS: &[&[&str]] = &[
     &["env"],
     &["time"],
@@ -52,25 +55,25 @@ const STARTERS: &[&[&str]] = &[
     &["python", "-m"],
     &["python3", "-m"],
 ];
-/// The endings of sources, which are the product when such a program is given them.
+/// Extensions of sources. A source in the arguments of one of these programs is the product.
 const SOURCES: &[&str] = &[
     "c", "cc", "cpp", "cxx", "h", "hpp", "rs", "java", "kt", "ts", "tsx", "js", "jsx", "mjs", "py", "rb", "sh", "bash",
     "go", "swift", "md", "css", "scss", "sass", "html", "vue", "svelte", "php", "pl", "pm", "lua", "ex", "exs", "dart",
     "jl", "r", "R", "cs", "scala", "groovy", "tcl",
 ];
-/// The endings of data, which is the product when such a program is given it alone.
+/// Extensions of data. A lone data file in the arguments of one of these programs is the product.
 const DATA: &[&str] = &["json", "yaml", "yml", "toml", "xml", "svg", "csv"];
-/// Programs that run the file they are given.
+/// Programs that run the file in their arguments.
 #[rustfmt::skip]
 pub(super) const RUNNERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "source", ".", "exec", "node", "deno", "bun", "tsx", "ts-node", "python", "python3", "ruby", "perl", "php",
     "lua", "luajit", "elixir", "dart", "julia", "Rscript", "groovy", "tclsh",
     "env", "command", "time", "sudo", "@", "-", "npx", "uv", "run", "poetry", "pipenv",
 ];
-/// The endings of scripts, and the folders that hold some.
+/// Extensions of scripts, and folders that contain scripts.
 const SCRIPTS: &[&str] = &["sh", "bash", "zsh", "fish", "ksh", "bats", "ps1", "mk"];
 const SCRIPT_FOLDERS: &[&str] = &["scripts", "script", "ci", ".ci", "tools", "hack", "bin", "build-tools", "dev"];
-/// Programs that read a file of their own, which is looked into as if it was named.
+/// Programs that read a certain file without an argument. The file is searched for commands, too.
 const IMPLIED: &[(&[&str], &[&str])] = &[
     (&["make", "gmake"], &["Makefile", "GNUmakefile", "makefile"]),
     (&["just"], &["justfile", "Justfile", ".justfile"]),
@@ -79,11 +82,13 @@ const IMPLIED: &[(&[&str], &[&str])] = &[
     (&["tox"], &["tox.ini"]),
     (&["task"], &["Taskfile.yml", "Taskfile.yaml"]),
 ];
-/// The same, of files that are protected themselves only because the gate uses that program.
+/// Files that container programs read. They are protected only if the gate uses one of these
+/// programs.
 const CONTAINERS: &[&str] =
     &["Dockerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", ".dockerignore"];
 
-/// What the lanes' commands name and run, with the reason of each. `read` gives a file of the base.
+/// Returns the files that the lanes' commands name and run, each with the reason. `read` returns
+/// the content of a file of the base.
 pub(super) fn by_lanes(
     lanes: &[Lane],
     base: &Base,
@@ -113,7 +118,8 @@ pub(super) fn by_lanes(
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
                 scripts.extend(there.iter().cloned());
                 for path in there {
-                    // `python manage.py test` runs checks, whatever its name is.
+                    // `python manage.py test` runs checks, although the name of the file does not
+                    // show it.
                     let asks =
                         words.iter().skip_while(|other| *other != word).skip(1).any(|next| is_asked_to_check(next));
                     let is_code = is_module || is_source(word) || has_interpreter(&path, read);
@@ -147,7 +153,7 @@ pub(super) fn by_lanes(
     found
 }
 
-/// The sources that a script, or a script of tests in `package.json`, runs and that are checks.
+/// Returns the checks among the sources that a script, or a test script of `package.json`, runs.
 fn sources_run_as_checks(
     script: &str,
     text: &str,
@@ -169,7 +175,8 @@ fn sources_run_as_checks(
     run
 }
 
-/// The commands of the scripts of a `package.json` whose names ask for a check, with what runs before and after these.
+/// Returns the commands of the scripts in a `package.json` whose names ask for a check, and of the
+/// `pre` and `post` scripts around these.
 fn scripts_of_tests(text: &str) -> String {
     let manifest: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     let scripts = manifest.get("scripts").and_then(serde_json::Value::as_object).into_iter().flatten();
@@ -178,7 +185,7 @@ fn scripts_of_tests(text: &str) -> String {
     of_tests.filter_map(|(_, command)| command.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a script names a file only to read its functions, by `.` or `source`.
+/// Returns whether a script names a file only to read its functions, by `.` or `source`.
 fn is_only_read(path: &str, script: &str) -> bool {
     let named = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']).map(words);
     let mut named = named.filter(|command| command.iter().any(|word| name_of(word) == name_of(path))).peekable();
@@ -186,14 +193,14 @@ fn is_only_read(path: &str, script: &str) -> bool {
     named.peek().is_some() && named.all(reads)
 }
 
-/// Whether a shell script is a check by its name or its folder.
+/// Returns whether a shell script is a check by its name or its folder.
 fn is_of_checks(path: &str, tests: &Tests) -> bool {
     let in_folder = path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder));
     in_folder || tests.fit(path) || is_called_check(path)
 }
 
-/// The line without the names of files that its commands only write: what stands behind the `>` of a shell, outside of quotes. One that has a
-/// document in it stays as it is.
+/// Returns the line without the names of files that its commands only write: the words after a
+/// shell's `>`, outside of quotes. Returns a line with a here-document unchanged.
 fn without_written(line: &str) -> String {
     if line.contains("<<") {
         return line.to_owned();
@@ -224,12 +231,12 @@ fn without_written(line: &str) -> String {
     kept
 }
 
-/// The commands of a line, as far as they can be told apart without a shell.
+/// Splits a line into its commands, as far as that is possible without a shell.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
     line.split(['\n', ';', '|', '&']).filter(|command| !command.trim().is_empty())
 }
 
-/// Whether a file without an ending is a script of an interpreter that is no shell.
+/// Returns whether a file without an extension is a script of an interpreter that is not a shell.
 fn has_interpreter(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
     let first = |text: String| text.lines().next().map(str::to_owned).unwrap_or_default();
     let is_plain = !name_of(path).contains('.');
@@ -237,10 +244,10 @@ fn has_interpreter(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) ->
         && text(path, read).map(first).is_some_and(|line| line.starts_with("#!") && !line.trim_end().ends_with("sh"))
 }
 
-/// The words of a command, but for the sources and the one file of data that it only looks at.
+/// Returns the words of a command, without the sources and the one data file that it only reads.
 fn run_in(command: &str) -> Vec<&str> {
     let (looks, all) = (looks(command), words(command));
-    // What stands behind an option configures the program.
+    // A file after an option configures the program.
     let is_given = |number: usize| is_data(all[number]) && (number == 0 || !all[number - 1].starts_with('-'));
     let given: Vec<usize> = (0..all.len()).filter(|number| is_given(*number)).collect();
     let is_looked_at = |number: usize, word: &str| looks && (is_source(word) || given == [number]);
@@ -251,7 +258,8 @@ fn run_in(command: &str) -> Vec<&str> {
     run
 }
 
-/// Whether a command only looks at the sources that it is given: by its program, behind variables and what starts it.
+/// Returns whether a command only reads the sources in its arguments. The program decides, after
+/// variables and starters.
 fn looks(command: &str) -> bool {
     let mut rest: Vec<&str> = command.split_whitespace().collect();
     loop {
@@ -275,7 +283,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The text of a file of the base, unless it is too long.
+/// Returns the text of a file of the base, unless it is longer than [`LONGEST`].
 pub(super) fn text(path: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Option<String> {
     let bytes = read(path).filter(|bytes| bytes.len() <= LONGEST)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -302,7 +310,7 @@ pub(super) fn words(line: &str) -> Vec<&str> {
     line.split(splits).filter(|word| !word.is_empty()).collect()
 }
 
-/// The root, the step's folder, and every folder that the command names, seen from these.
+/// Returns the root, the step's folder, and each folder that the command names, relative to these.
 fn folders(words: &[&str], dir: Option<&str>, base: &Base) -> Vec<String> {
     let mut folders = vec![String::new()];
     folders.extend(dir.and_then(|dir| inside("", dir)).filter(|dir| !dir.is_empty()));
@@ -315,7 +323,8 @@ fn folders(words: &[&str], dir: Option<&str>, base: &Base) -> Vec<String> {
     folders
 }
 
-/// A path seen from a folder, without `.` and `..`, when it does not lead outside.
+/// Resolves a path relative to a folder, without `.` and `..`. Returns `None` if the path is
+/// absolute or leads outside.
 pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;

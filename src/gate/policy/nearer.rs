@@ -1,5 +1,6 @@
-//! Files that are found before the ones that are meant, by the order in which code is looked for: a file without an ending before one with
-//! one, a package before a module, and what lies beside tests before the rest.
+//! New files that would be found before existing ones, by the order in which code is searched: a
+//! file without an extension before one with an extension, a package before a module, and files
+//! beside tests before others.
 
 use super::Base;
 use super::shadows::module_of;
@@ -7,23 +8,24 @@ use crate::gate::names::name_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Endings of Node's modules, and of what is bundled like them, in the order in which they are tried.
+/// Endings of Node's modules and of files that are bundled like them, in search order.
 const NODE: &[&str] =
     &["", ".js", ".jsx", ".ts", ".tsx", ".json", ".node", "/index.js", "/index.jsx", "/index.ts", "/index.tsx"];
-/// The folders that Python's own modules of a project are in.
+/// Folders that contain a project's Python modules.
 const ROOTS: &[&str] = &["", "src/", "lib/"];
 
-/// The files of the base that others may come before.
+/// Files of the base that a new file could hide.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
-    /// Modules of Node, Python and the like.
+    /// Modules of Node and Python, and protected data of Node.
     modules: BTreeSet<String>,
-    /// Folders of tests that Python looks into first, each with a `/` at its end.
+    /// Test folders that Python searches first, each with a `/` at its end.
     first: BTreeSet<String>,
 }
 
 impl Found {
-    /// Of a base. `is_kept` says of data whether it is protected; `first` are folders of tests that Python looks into first.
+    /// Collects the files of a base. `is_kept` returns whether a data file is protected; `first`
+    /// are the test folders that Python searches first.
     pub(super) fn of(base: &Base, is_kept: impl Fn(&str) -> bool, first: BTreeSet<String>) -> Self {
         let ending = |path: &str| name_of(path).rsplit_once('.').map(|(_, ending)| ending.to_owned());
         let is_module = |path: &&String| match ending(path).as_deref() {
@@ -34,7 +36,7 @@ impl Found {
         Self { modules: base.0.iter().filter(is_module).cloned().collect(), first }
     }
 
-    /// The file of the base that a new file comes before, unless that file is gone.
+    /// Returns the file of the base that a new file would hide, unless that file is removed.
     pub(super) fn behind(&self, path: &str, is_gone: impl Fn(&str) -> bool) -> Option<String> {
         let is_there = |other: &String| other != path && self.modules.contains(other) && !is_gone(other);
         self.of_node(path).or_else(|| self.of_python(path)).filter(is_there)
@@ -42,11 +44,11 @@ impl Found {
 
     fn of_node(&self, path: &str) -> Option<String> {
         let name = name_of(path);
-        // A program of a package is often started by a file without an ending beside it.
+        // A package often starts a program through a file without an extension beside it.
         let is_program = !name.contains('.') && path.split('/').rev().nth(1) == Some("bin");
         let of_rank = |(rank, ending): (usize, &&str)| {
             let stem = path.strip_suffix(ending).filter(|stem| !stem.is_empty() && !stem.ends_with('/'))?;
-            // What has no ending has one of its own only where it is no other.
+            // The empty ending counts only for a name without a dot.
             let is_plain = !ending.is_empty() || !name.contains('.');
             let mut later = NODE[rank + 1..].iter().map(|later| format!("{stem}{later}"));
             is_plain.then(|| later.find(|later| self.modules.contains(later))).flatten()

@@ -1,10 +1,11 @@
-//! What people should look at though the rules allow it: a line for each change.
+//! Notes: changes that the rules allow but that people should look at.
 
 use super::{Change, ChangeKind, Policy, Side, ecosystems, manifest, unused, unused_parts};
 use crate::gate::locks;
 
 impl Policy {
-    /// What these changes do with leave, and what they do that can't be judged by a path or a section: a line each.
+    /// Returns a line for each change that `allow_edit` permits, and for each change that cannot be
+    /// judged by path or section.
     pub fn notes(&self, changes: &[Change]) -> Vec<String> {
         let mut notes = Vec::new();
         for Change { path, kind } in changes {
@@ -20,8 +21,8 @@ impl Policy {
         notes
     }
 
-    /// What these changes do to the configuration of tools that no command of the base names, and to targets and environments that none
-    /// uses: a line each.
+    /// Returns a line for each change that concerns only unused parts: the configuration of a tool
+    /// that no command of the base names, or an unused target or environment.
     pub fn unused_notes(
         &self,
         changes: &[Change],

@@ -1,18 +1,19 @@
-//! The code of a source of PHP, without its comments and strings. Pure.
+//! The code of a PHP source, without its comments and strings. Pure.
 
-/// Words of code that can make a string a program.
+/// Words of code that can run a string as code.
 const RUNS_STRINGS: &[&str] = &["eval", "data:", "file_put_contents", "fputs", "fwrite"];
-/// What this reader does not follow: heredocs, shell commands, data behind the code.
+/// Syntax that this reader does not follow: heredocs, shell commands, and data after the code.
 const UNCLEAR: &[&str] = &["<<<", "`", "__halt_compiler"];
 
-/// Returns the code with a blank for each comment, string and part outside of PHP. `text` is in lower case. Returns all of the text where
-/// versions of PHP read it in different ways, or where a string may become code.
+/// Returns the code, with a blank for each comment, string and part outside of PHP. `text` is in
+/// lower case. Returns the whole text if versions of PHP read it differently, or if a string may
+/// become code.
 pub(super) fn code(text: &str) -> String {
     let code = without_strings(text).filter(|_| !RUNS_STRINGS.iter().any(|word| text.contains(word)));
     code.unwrap_or_else(|| text.to_owned())
 }
 
-/// The code, unless it is unclear where strings and comments end.
+/// Returns the code, or `None` if it is unclear where strings and comments end.
 fn without_strings(text: &str) -> Option<String> {
     let (mut code, mut rest) = (String::new(), after_open_tag(text)?);
     while let Some(next) = rest.find(['\'', '"', '/', '#', '?']) {
@@ -35,7 +36,8 @@ fn without_strings(text: &str) -> Option<String> {
     (!UNCLEAR.iter().any(|unclear| code.contains(unclear))).then_some(code)
 }
 
-/// The text behind the next `<?php` or `<?=`: empty if there is none.
+/// Returns the text after the next `<?php` or `<?=`, or an empty text without one. Returns `None`
+/// for another open tag, since not every PHP reads it.
 fn after_open_tag(text: &str) -> Option<&str> {
     let Some(start) = text.find("<?") else { return Some("") };
     let rest = &text[start + 2..];
@@ -43,7 +45,8 @@ fn after_open_tag(text: &str) -> Option<&str> {
     rest.strip_prefix('=').or_else(|| rest.strip_prefix("php").filter(is_whole))
 }
 
-/// The text behind a string. One in double quotes may have code in it, which ends where no quote is in it.
+/// Returns the text after a string. A string in double quotes may contain code in braces. Returns
+/// `None` if the end of that code is unclear, as with quotes in it.
 fn after_string(text: &str, quote: char) -> Option<&str> {
     let mut rest = text;
     loop {
@@ -65,7 +68,8 @@ fn after_string(text: &str, quote: char) -> Option<&str> {
     }
 }
 
-/// The text behind a comment of one line. Older versions of PHP read an attribute as one, so its line must be whole.
+/// Returns the text after a comment of one line. Older versions of PHP read an attribute as a
+/// comment, so an attribute must end in its line.
 fn after_line(text: &str) -> Option<&str> {
     let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
     if line.starts_with("#[") {

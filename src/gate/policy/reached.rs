@@ -1,4 +1,5 @@
-//! The files that hold the gate's commands: what the lanes' commands run, what that runs in turn, and what the programs among them read. Pure.
+//! The files with the gate's commands: files that the lanes' commands run, files that those run in
+//! turn, and files that the programs among them read. Pure.
 
 use super::Base;
 use super::named::{RUNNERS, inside, text, words};
@@ -6,7 +7,7 @@ use crate::gate::names::name_of;
 use crate::lane::Lane;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Programs with the files, in any folder, that they take commands from.
+/// Programs, with the names of the files from which they take commands, in any folder.
 const READ_BY: &[(&[&str], &[&str])] = &[
     (&["make", "gmake", "MAKE"], &["Makefile", "GNUmakefile", "makefile"]),
     (&["just"], &["justfile", "Justfile", ".justfile"]),
@@ -26,9 +27,9 @@ const READ_BY: &[(&[&str], &[&str])] = &[
     (&["mage"], &["magefile.go"]),
     (&["pre-commit"], &[".pre-commit-config.yaml"]),
 ];
-/// The endings that a command may leave out.
+/// Endings that a command may leave out.
 const ENDINGS: &[&str] = &["", ".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", ".sh"];
-/// The most files that are read, and the most bytes. If there are more, the search is cut.
+/// The most files that are read, and the most bytes. The search stops at these limits.
 const MOST: usize = 500;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
@@ -62,13 +63,14 @@ fn is_installed(path: &str) -> bool {
 
 /// The files that commands reach.
 pub(super) struct Reached {
-    /// Their texts by their paths.
+    /// The texts of the files, by path.
     pub(super) texts: BTreeMap<String, String>,
-    /// Whether there are more than were read.
+    /// True if the search stopped at a limit.
     pub(super) is_cut: bool,
 }
 
-/// Finds them. `named` are the files that the lanes name; `read` gives a file of the base.
+/// Finds the files that the lanes' commands reach. `named` are the files that the lanes name;
+/// `read` returns the content of a file of the base.
 pub(super) fn find<'n>(
     lanes: &[Lane],
     base: &Base,
@@ -95,7 +97,8 @@ pub(super) fn find<'n>(
     Reached { texts, is_cut: false }
 }
 
-/// The commands in a file of JSON: the values below `scripts` and `tasks`, or the whole text of one that has none.
+/// Returns the commands in a JSON file: the values below `scripts` and `tasks`, or the whole text
+/// if there are none.
 fn scripts(text: &str) -> String {
     let whole: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     let tables = ["scripts", "tasks"].iter().filter_map(|key| whole.get(key)?.as_object());
@@ -103,7 +106,8 @@ fn scripts(text: &str) -> String {
     if commands.is_empty() { text.to_owned() } else { commands.join("\n") }
 }
 
-/// The files that commands run, seen from a folder and the root, and those that programs among them take commands from.
+/// Returns the files that commands run, relative to a folder and the root, and the files from which
+/// programs among them take commands.
 fn run_by(text: &str, folder: &str, places: &Places<'_>) -> BTreeSet<String> {
     let (mut found, folders) = (BTreeSet::new(), [folder, ""]);
     for command in text.split(['\n', ';', '|', '&']) {
@@ -125,7 +129,8 @@ fn run_by(text: &str, folder: &str, places: &Places<'_>) -> BTreeSet<String> {
     found
 }
 
-/// The sources of a program that is named by its folder, as in `go run ./tools/lint`, or by its package, as in `cargo run -p lint`.
+/// Returns the sources of a program that a command names by its folder or package:
+/// `go run ./tools/lint`, `cargo run -p lint`.
 fn programs_in(programs: &[&str], place: &str, base: &Base) -> Vec<String> {
     let in_folder = |folder: &str| {
         let below = format!("{folder}/");

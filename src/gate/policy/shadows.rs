@@ -1,5 +1,6 @@
-//! Modules of Python that are found before those that are meant: what lies beside a program, beside tests, or on a path that a lane sets
-//! goes before the standard library and before what is installed. Of these names none may be new there.
+//! Python modules that would be found before the intended ones. Python searches the folder of a
+//! program, test folders and a lane's `PYTHONPATH` before the standard library and installed
+//! packages. No module of these names may be added there.
 
 use super::Base;
 use super::ecosystems::SHADOWS;
@@ -9,16 +10,17 @@ use crate::lane::Lane;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The folders that are always looked in.
+/// The folders that are always guarded.
 pub(super) const FOLDERS: &[&str] = &["", "src/", "tests/", "test/"];
 /// The endings of a module's file, and of the first file of a package.
 const FORMS: &[&str] = &[".py", "/__init__.py"];
-/// The last endings of files that Python loads as modules. Compiled ones may have the interpreter's name before: `x.abi3.so`.
+/// Extensions of files that Python loads as modules. The name of a compiled module may contain the
+/// interpreter's tag before it: `x.abi3.so`.
 const ENDINGS: &[&str] = &["py", "pyc", "so", "pyd"];
-/// The most manifests that are read for what a project depends on, and the most folders that are guarded.
+/// The most manifests that are read for dependencies, and the most folders that are guarded.
 const MOST: usize = 64;
 
-/// The standard library, but for what every Python has in itself and what is for one system alone.
+/// Modules of the standard library, without built-in modules and modules of one system.
 #[rustfmt::skip]
 pub(super) const STANDARD: &[&str] = &[
     "__future__", "_collections_abc", "_compat_pickle", "_compression", "_markupbase", "_py_abc", "_pydecimal", "_pyio", "_sitebuiltins", "_strptime",
@@ -35,8 +37,9 @@ pub(super) const STANDARD: &[&str] = &[
     "threading", "timeit", "token", "tokenize", "tomllib", "trace", "tracemalloc", "tty", "types", "typing", "urllib", "uuid", "venv", "wave",
     "weakref", "webbrowser", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zoneinfo",
 ];
-/// What Python's library and the common runners try to import beside the standard library: compiled modules, those of other systems, and
-/// optional packages. A test compares this with the import statements of the installed ones.
+/// Modules that the standard library and the common runners try to import beside the standard
+/// library: compiled modules, modules of other systems, and optional packages. A test compares this
+/// list with the import statements of the installed versions.
 #[rustfmt::skip]
 pub(super) const TRIED: &[&str] = &[
     "_aix_support", "_asyncio", "_bisect", "_blake2", "_bootsubprocess", "_bz2", "_colorize", "_contextvars", "_csv", "_ctypes", "_curses",
@@ -48,27 +51,30 @@ pub(super) const TRIED: &[&str] = &[
     "pydoc_data", "pyexpat", "pygments", "readline", "rlcompleter", "select", "termios", "twisted", "typing_extensions", "unicodedata", "vms_lib",
     "win32evtlog", "win32evtlogutil", "winreg", "zlib", "zope",
 ];
-/// What is imported by another name than the one it is installed by.
+/// Packages whose module has another name than the package.
 #[rustfmt::skip]
 const IMPORTED_AS: &[(&str, &str)] = &[
     ("attrs", "attr"), ("beautifulsoup4", "bs4"), ("opencv-python", "cv2"), ("pillow", "PIL"), ("protobuf", "google"), ("pyjwt", "jwt"),
     ("python-dateutil", "dateutil"), ("python-dotenv", "dotenv"), ("pyyaml", "yaml"), ("scikit-learn", "sklearn"), ("setuptools", "pkg_resources"),
 ];
 
-/// Why no link may be in the place of a folder in which such modules, or programs and headers, would be found.
+/// Reason for rejecting a link in the place of a folder in which Python, a shell or a compiler
+/// would find stand-ins.
 pub(super) const LINKED: &str =
-    "a link stands in the place of a folder in which nothing may stand in for what the tests use";
+    "a link replaces a folder in which the tests look for modules, programs or headers";
 
-/// Where no module of these names may be new.
+/// Modules that must not be added.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shadows {
-    /// The modules, each with its folder before it, without an ending.
+    /// The modules, each as its folder and name, without an extension.
     modules: BTreeSet<String>,
 }
 
 impl Shadows {
-    /// For a base: in every folder the tools of tests, and in one that modules are found in the standard library and what the base
-    /// depends on. `named` are files that the lanes run; `read` gives a file of the base.
+    /// Collects the guarded modules of a base. In [`FOLDERS`], these are the test tools. If the
+    /// base has Python sources, the standard library and the base's dependencies are guarded as
+    /// well, in all folders in which Python finds modules. `named` are files that the lanes run;
+    /// `read` returns the content of a file of the base.
     pub(super) fn of<'n>(
         base: &Base,
         lanes: &[Lane],
@@ -93,30 +99,32 @@ impl Shadows {
         Self { modules }
     }
 
-    /// The files that would be such modules.
+    /// Returns the source files that would be guarded modules.
     pub(super) fn files(&self) -> impl Iterator<Item = String> {
         self.modules.iter().flat_map(|module| FORMS.iter().map(move |form| format!("{module}{form}")))
     }
 
-    /// Whether a file would be such a module, in whatever form Python loads: source, bytes, or a compiled library.
+    /// Returns whether a file would be a guarded module, in any form that Python loads: source,
+    /// bytecode, or a compiled library.
     pub(super) fn has_form(&self, path: &str) -> bool {
         module_of(path).is_some_and(|module| self.modules.contains(module))
     }
 
-    /// Returns true if Python looks in the folder, or below it, for modules of the standard library.
+    /// Returns whether modules of the standard library are guarded in a folder or below it.
     pub(super) fn is_above(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let mut inside = self.modules.range(below.clone()..).take_while(|module| module.starts_with(&below));
         inside.any(|module| STANDARD.contains(&super::name_of(module)))
     }
 
-    /// The modules themselves: a link of that name to a folder is one as well.
+    /// Returns the guarded modules. A link to a folder under the name of a module counts as this
+    /// module.
     pub(super) fn modules(&self) -> &BTreeSet<String> {
         &self.modules
     }
 }
 
-/// The module, with its folder before it, that Python would load from a file.
+/// Returns the module that Python would load from a file, as its folder and name.
 pub(super) fn module_of(path: &str) -> Option<&str> {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending)?;
     let name = super::name_of(path);
@@ -129,7 +137,8 @@ fn has(base: &Base, module: &str) -> bool {
     base.has(&format!("{module}.py")) || base.has_folder(module)
 }
 
-/// Folders that modules are found in, each with a `/` at its end but for the root: not those that are packages themselves.
+/// Returns the folders in which modules are found, each with a `/` at its end except the root.
+/// Leaves out folders that are packages.
 fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
     let tests = test_folders(base);
     let run = named.filter(|path| path.ends_with(".py")).map(|path| folder_of(path));
@@ -147,13 +156,14 @@ fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n Stri
     folders.into_iter().take(MOST).collect()
 }
 
-/// Folders of the base that hold tests of Python, each with a `/` at its end but for the root.
+/// Returns the folders of the base with Python tests, each with a `/` at its end except the root.
 pub(super) fn test_folders(base: &Base) -> BTreeSet<String> {
     let is_test = |path: &&String| path.ends_with(".py") && is_pytest_file(super::name_of(path));
     base.0.iter().filter(is_test).take(MOST * MOST).map(|path| folder_of(path)).collect()
 }
 
-/// Those that Python looks into before the product's: the packages among them are not looked into.
+/// Returns the test folders that Python searches before the product's folders. Leaves out packages,
+/// since Python does not search them.
 pub(super) fn first_folders(base: &Base) -> BTreeSet<String> {
     let mut folders = test_folders(base);
     folders.extend(["tests/", "test/"].map(str::to_owned));
@@ -165,12 +175,13 @@ fn folder_of(path: &str) -> String {
     path.rfind('/').map_or(String::new(), |end| path[..=end].to_owned())
 }
 
-/// Whether pytest takes a file for tests by its name.
+/// Returns whether pytest takes a file for tests, by its name.
 pub(super) fn is_pytest_file(name: &str) -> bool {
     name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test") || stem == "tests")
 }
 
-/// The modules that the manifests of the base depend on and that are not its own.
+/// Returns the modules of the dependencies in the manifests of the base, without modules of the
+/// base.
 fn dependencies(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let is_asked = |path: &&String| {
         let name = super::name_of(path);

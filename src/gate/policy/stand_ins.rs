@@ -1,5 +1,5 @@
-//! Places where a new file would be taken for something that a gate asks for and the base has not: a program, a target of `make`, a file
-//! that is read where it is there, a header.
+//! Paths at which a new file would be taken for something that the gate asks for and the base does
+//! not have: a program, a target of `make`, an optional file, or a header.
 
 use super::Base;
 use super::ecosystems::{CURE, HEADER, READS};
@@ -11,7 +11,7 @@ use crate::workspace::pattern::Patterns;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Headers that every C or C++ compiler brings, or that frameworks for tests install.
+/// Headers that every C or C++ compiler provides, or that test frameworks install.
 #[rustfmt::skip]
 pub(super) const HEADERS: &[&str] = &[
     "assert.h", "complex.h", "ctype.h", "dirent.h", "dlfcn.h", "errno.h", "fcntl.h", "fenv.h", "float.h", "getopt.h", "inttypes.h", "iso646.h", "limits.h",
@@ -36,14 +36,15 @@ const COMMANDS: &[&str] = &["include_directories", "target_include_directories",
 /// The most folders of headers.
 const MOST_FOLDERS: usize = 32;
 
-/// Where nothing may be new.
+/// Paths that must not be added.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StandIns {
     /// Files and links that would be run, each with the name of the program.
     programs: BTreeMap<String, String>,
     /// Files and links that would be read.
     read: BTreeSet<String>,
-    /// Files, links and folders: targets that `make` makes unless something of their name is there, each path with the target.
+    /// Files, links and folders with the name of a target, each with the target. `make` does not
+    /// build a target whose file exists.
     targets: BTreeMap<String, String>,
     /// Headers of the system.
     headers: BTreeSet<String>,
@@ -52,7 +53,7 @@ pub(super) struct StandIns {
 }
 
 impl StandIns {
-    /// For the lanes' commands, and the files that these reach.
+    /// Collects the paths for the lanes' commands and the files that these commands reach.
     pub(super) fn of(
         lanes: &[Lane],
         base: &Base,
@@ -81,23 +82,24 @@ impl StandIns {
         Self { programs, read, targets, headers, included }
     }
 
-    /// Returns true if a path below the folder must not be added.
+    /// Returns whether a path below a folder must not be added.
     pub(super) fn is_above(&self, folder: &str) -> bool {
         let Self { programs, read, targets, headers, included } = self;
         let places = programs.keys().chain(read).chain(targets.keys()).chain(headers).chain(included);
         places.filter_map(|place| place.strip_prefix(folder)).any(|rest| rest.starts_with('/'))
     }
 
-    /// Why a path may not be new, if it may not. `is_added` says that the base has no such file.
+    /// Returns the reason why a path must not be added, if there is one. `is_added` is true if the
+    /// base does not have the path.
     pub(super) fn forbid(&self, path: &str, is_added: bool) -> Option<String> {
         if let Some(program) = self.programs.get(path) {
-            return Some(format!("it would stand in for the program `{program}` of the gate: {CURE}"));
+            return Some(format!("it would be used instead of the program `{program}` of the gate: {CURE}"));
         }
         let by_pattern = || self.targets.iter().find(|(target, _)| makefiles::fits(target, path)).filter(|_| is_added);
         let exact = super::folders_of(path).chain([path]).find_map(|path| self.targets.get(path));
         if let Some(target) = exact.or_else(|| by_pattern().map(|(_, target)| target)) {
             return Some(format!(
-                "it would stand in for the target `{target}` of make, whose commands would not run: name the target in .PHONY, {CURE}"
+                "make would take it for the target `{target}` and not run its commands: name the target in .PHONY, {CURE}"
             ));
         }
         match () {
@@ -108,7 +110,8 @@ impl StandIns {
     }
 }
 
-/// The commands of the steps, and the scripts and Makefiles that they use, each with its path.
+/// Returns the commands of the steps, and the scripts and Makefiles that they use, each with its
+/// path. The path of a command is empty.
 fn texts(
     lanes: &[Lane],
     base: &Base,
@@ -129,8 +132,10 @@ fn texts(
     texts
 }
 
-/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; or for one that the
-/// gate's scripts know, in a folder of the workspace that they put on the path.
+/// Returns the paths at which a file or link would stand in for a program, with the name of the
+/// program. These are programs that the lanes start, at the root and in the folder of the step. In
+/// workspace folders that the gate's scripts put on `PATH`, every word of the scripts counts as a
+/// program.
 fn programs(lanes: &[Lane], texts: &[(String, String)]) -> BTreeMap<String, String> {
     let places = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)).flat_map(|step| {
         let program = step.program().filter(|program| !program.contains('/'));
@@ -151,8 +156,9 @@ fn programs(lanes: &[Lane], texts: &[(String, String)]) -> BTreeMap<String, Stri
     places
 }
 
-/// What a shell reads by a plain name where it is there: a name that is also asked about, or whose lack is passed over. What a shell always
-/// reads and the base has not is for the work to make.
+/// Returns the files that a shell script reads only if they exist: the script also tests for the
+/// file, or ignores a failure. A file that the script always reads and the base does not have may
+/// be part of the work.
 fn sourced(path: &str, text: &str) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut found = Vec::new();
@@ -170,7 +176,7 @@ fn sourced(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The folders that a compiler looks for headers in.
+/// Returns the folders in which a compiler looks for headers.
 fn header_folders(texts: &[(String, String)]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (path, text) in texts {
@@ -202,7 +208,7 @@ fn header_folders(texts: &[(String, String)]) -> BTreeSet<String> {
     found
 }
 
-/// The folders of the workspace that a text puts on the path.
+/// Returns the folders of the workspace that a text puts on `PATH`.
 fn on_path(text: &str) -> impl Iterator<Item = String> {
     let values = text.split("PATH=").skip(1).map(|rest| rest.split(['\n', ';', ' ', ')']).next().unwrap_or_default());
     let folders = values.flat_map(|value| value.split([':', '"', '\'']));

@@ -1,14 +1,15 @@
-//! The policy's table, printed for people.
+//! The policy as a table for people.
 
 use super::ecosystems::{self, HEADER, READS, REPORTED, SHADOWED, SHADOWS, TEST_FILES, TESTS};
 use super::stand_ins::HEADERS;
 use super::{later_runs, load_paths, loaded, manifest, shadows, unused, vendored};
 
-/// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
+/// Returns the whole table: the paths that steer, the files that are tests, and the sections of
+/// manifests that may not change.
 pub fn table() -> String {
     let mut text = String::from(
-        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
-         Patterns with a `/` first begin at the root, others fit at any depth; a folder means everything in it.\n\n| of | pattern | why |\n|---|---|---|\n",
+        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to regenerate it, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
+         A pattern that begins with `/` matches at the root, any other pattern at any depth. A folder stands for everything in it.\n\n| of | pattern | why |\n|---|---|---|\n",
     );
     let globs = |globs: &[&str]| globs.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(" ");
     for steers in ecosystems::STEERS {
@@ -22,20 +23,20 @@ pub fn table() -> String {
          as source, bytes or a compiled library | {SHADOWED} |\n\
          | Python, Node | files of the base that a command or a configuration of runners names to be loaded | {} |\n\
          | Python | `pytest_plugins` in a new test | {} |\n\
-         | Python | `conftest.py` at the root and in every folder of the base; and in a new folder one that does more than give fixtures | {TESTS} |\n\
+         | Python | `conftest.py` at the root and in every folder of the base; and in a new folder, if it does more than provide fixtures | {TESTS} |\n\
          | Node | `node_modules` in a folder that has files of the base, where git does not ignore it | {} |\n\
-         | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
-         | Python | a module beside tests that has the name of one of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\
-         | Node | a file without an ending beside one with it (not in `bin/`), or one whose ending is tried before that of another | it would be found before the other |\n\
-         | all | files that only tests, `conftest.py`, the runners' configuration, `package.json` or the gate's scripts import, and that help tests by their names, or because they load a test \
-         framework; and files that assert something and that what is loaded before the tests loads | {} |\n\
-         | Make | files that a pattern of `include` fits | {READS} |\n\
-         | Make | new files and folders with the name of a target that the gate makes, or of what that needs, unless it is phony or a source that a rule \
-         generates; new files that fit a pattern of its rules | it would stand in for the target of make, whose commands would not run |\n\
-         | all | new files with the name of a program of the gate, where it would be found | it would stand in for the program of the gate |\n\
-         | shell | a new file that a script of the gate, or a step, reads by `.` or `source` where it is there | {READS} |\n\
+         | all | folders of the base that an installer fills, or that have Go's list of vendored modules or cargo's checksums | {} |\n\
+         | Python | a module beside tests with the name of a module of the product; a package, or a compiled library, beside a module of its name | it would be found before the other |\n\
+         | Node | a file without an extension beside one with an extension (not in `bin/`), or one whose extension is tried before that of another | it would be found before the other |\n\
+         | all | files that only tests, `conftest.py`, the runners' configuration, `package.json` or the gate's scripts import, and that help tests, by their names or because they load a test \
+         framework; and files that assert something and are loaded by what is loaded before the tests | {} |\n\
+         | Make | files that a pattern of `include` matches | {READS} |\n\
+         | Make | new files and folders with the name of a target that the gate makes, or of a prerequisite, unless it is phony or a source that a rule \
+         generates; new files that match a pattern of its rules | make would take it for the target and not run its commands |\n\
+         | all | new files with the name of a program of the gate, where the shell would find them | it would be used instead of the program of the gate |\n\
+         | shell | a new file that a script of the gate, or a step, reads by `.` or `source` if the file exists | {READS} |\n\
          | C | new headers {headers} in folders that the compiler is given | {HEADER} |\n\
-         | all | a link in the place of a folder of the base that has a manifest | {} |\n| all | a link in the place of a folder below which no module, program or header may be new | {} |\n\
+         | all | a link that replaces a folder of the base with a manifest | {} |\n| all | a link that replaces a folder below which no module, program or header may be new | {} |\n\
          | Go | a new `vendor/modules.txt` | {} |\n\
          | fledge | a Markdown file whose front matter has one of {} | {} |\n\
          | fledge | a YAML file whose `tasks` name a Markdown file, a pattern or a folder of tasks, and that has no key but {} | {} |\n",
@@ -45,30 +46,30 @@ pub fn table() -> String {
     for (language, columns, modules) in load_paths::rows() {
         let ([tests, folders, forms], modules) = (columns.map(|column| column.join(" ")), globs(modules));
         text.push_str(&format!(
-            "| {language} | where the base has {tests}, new modules {modules}, with {forms}, in {folders} and in the folders that commands or sources put before those of the language | {SHADOWED} |\n"
+            "| {language} | where the base has {tests}, new modules {modules}, with {forms}, in {folders} and in the folders that commands or sources put before the language's own | {SHADOWED} |\n"
         ));
     }
     text.push_str(
-        "\nWhat configures one of these tools is only protected where a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
-         file of a build tool. Else a change of it is a warning. So is a change of a target of a `Makefile`, or of an environment of `tox.ini`, that no command of the base uses.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
+        "\nThe configuration of one of these tools is protected only if a command of the base names the tool: in a lane, the CI, a script, a test, a manifest or a \
+         file of a build tool. Otherwise its change is a warning. So is a change of a `Makefile` target, or of a `tox.ini` environment, that no command of the base uses.\n\n| tool | words | files | sections |\n|---|---|---|---|\n",
     );
     for (tool, words, files, sections) in unused::rows() {
         text.push_str(&format!("| {tool} | {} | {} | {} |\n", globs(words), globs(files), globs(sections)));
     }
-    text.push_str("\nFiles of the base with these names are its tests, and stay as they are; new ones may be added.\n\n| of | names |\n|---|---|\n");
+    text.push_str("\nFiles of the base with these names are its tests and must not change. New ones may be added.\n\n| of | names |\n|---|---|\n");
     for (of, names) in TEST_FILES {
         text.push_str(&format!("| {of} | {} |\n", globs(names)));
     }
     text.push_str(
-        "| unittest | `**/test*.py`, where it has a test |\n| unittest, prove, pytest | what a lane or a Makefile names or finds by `-p`, `python_files` or `--doctest-glob`, where it has a test |\n| CMake | sources of targets that `add_test` or a discovery of tests names |\n\
-         | all | everything in a folder whose sources are all tests or help tests; in a folder of tests, apart from the product, what only these tests load |\n\
-         | Rust | modules behind `#[cfg(test)]`, and paths of `[[test]]` |\n\nChanged data outside of these that a test of the base names is reported.\n",
+        "| unittest | `**/test*.py`, where it has a test |\n| unittest, prove, pytest | files that a lane or a Makefile names or finds by `-p`, `python_files` or `--doctest-glob`, where they have a test |\n| CMake | sources of targets that `add_test` or a test discovery names |\n\
+         | all | everything in a folder whose sources are all tests or help tests; in a folder of tests apart from the product, the files that only these tests load |\n\
+         | Rust | modules behind `#[cfg(test)]`, and paths of `[[test]]` |\n\nOther data is reported if it changes and a test of the base names it.\n",
     );
-    text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");
+    text.push_str("\nThese sections of manifests must not change.\n\n| manifest | section | why |\n|---|---|---|\n");
     for (name, section, why) in manifest::rows() {
         text.push_str(&format!("| `{name}` | `{section}` | {why} |\n"));
     }
-    text.push_str("\nWhat is also product is only reported.\n\n| file | why |\n|---|---|\n");
+    text.push_str("\nChanges of these files are only reported, because the files may also be product.\n\n| file | why |\n|---|---|\n");
     for (glob, why) in REPORTED {
         text.push_str(&format!("| `{glob}` | {why} |\n"));
     }

@@ -1,4 +1,5 @@
-//! Folders of tests of the base, by their names, and what only these tests load: helpers whose own names do not say that they help. Pure.
+//! Test folders of the base, and helpers in them that only their tests load. The names of these
+//! helpers do not show that they help tests. Pure.
 
 use super::Base;
 use super::imports::imported;
@@ -9,32 +10,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most sources that are read.
 const MOST: usize = 2000;
-/// Parts of the names of tests that are not those of what they test.
+/// Words in the name of a test that do not belong to the name of the tested source.
 const PARTS: &[&str] = &["test", "tests", "spec", "it", "e2e", "cy", "check", "unit"];
 
-/// Names of folders of tests.
+/// Names of test folders.
 const OF_TESTS: &[&str] = &["test", "tests", "spec", "specs", "__tests__", "e2e", "cypress", "xt"];
-/// The same, at the root alone: folders of the product below have such names, too.
+/// Names of test folders at the root alone. Folders of the product may have these names at other
+/// places.
 const OF_TESTS_AT_ROOT: &[&str] = &["unit", "integration", "functional", "acceptance", "testing", "t"];
-/// Endings of what is no code.
+/// Extensions of files that are not code.
 const NO_CODE: &[&str] = &[".md", ".css", ".scss", ".sass", ".html"];
 
-/// A folder that may be one of tests.
+/// A folder that may contain tests.
 struct Folder<'b> {
     path: &'b str,
     tests: Vec<&'b String>,
-    /// The sources that are no tests by their names.
+    /// The sources that are not tests by their names.
     others: BTreeSet<&'b String>,
 }
 
-/// What sources import.
+/// The files that each source imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Finds sources of the base that only tests of their folder load. `is_test` says of a path that it is a test, `helps` that its name says that
-/// it helps tests; `read` gives a file of the base.
+/// Finds sources of the base that only the tests of their folder load. `is_test` returns whether a
+/// path is a test, and `helps` whether its name shows that it helps tests. `read` returns the
+/// content of a file of the base.
 ///
-/// Only a folder that has the name of one of tests, or lies in one, has any (`unit/`): elsewhere, what only tests load is the product beside them. Nor has
-/// one in which a source has the name of a test, is loaded from elsewhere or by no test, or the tests load nothing from outside of the folder.
+/// Only a folder with the name of a test folder, or a folder in one, has helpers. Elsewhere,
+/// sources that only tests load are the product beside their tests. A folder has no helpers if one
+/// of its sources that are not tests
+///
+/// - has the name of a source that a test of the folder tests,
+/// - is loaded from outside of the folder, or by no test, or
+/// - is loaded by a test that loads no product source outside of the folder.
 pub(super) fn helpers(
     base: &Base,
     is_test: &dyn Fn(&str) -> bool,
@@ -58,7 +66,8 @@ pub(super) fn helpers(
     of_tests.flat_map(|folder| folder.others.iter().map(|path| (*path).clone())).collect()
 }
 
-/// The outermost folders that hold a test, below the folder of a package and outside of the product's.
+/// Returns the outermost folders with tests. Leaves out the folders of packages and folders below
+/// product sources.
 fn folders<'b>(base: &'b Base, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&str) -> bool) -> Vec<Folder<'b>> {
     let folder_of = |path: &'b str| path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let manifests = base.0.iter().filter(|path| manifest::is_one(path));
@@ -84,7 +93,7 @@ fn folders<'b>(base: &'b Base, is_test: &dyn Fn(&str) -> bool, helps: &dyn Fn(&s
     outermost.into_iter().map(folder).collect()
 }
 
-/// Whether a folder has the name of one of tests, or lies in one.
+/// Returns whether a folder has the name of a test folder or is in one.
 pub(super) fn is_of_tests(folder: &str) -> bool {
     let is_named = |name: &str| OF_TESTS.contains(&name) || name.ends_with("_tests") || name.ends_with("-tests");
     folder.split('/').any(is_named) || folder.split('/').next().is_some_and(|name| OF_TESTS_AT_ROOT.contains(&name))
@@ -95,7 +104,8 @@ impl Folder<'_> {
         path.strip_prefix(self.path).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Whether a source has the name of a test of the folder, as the product beside its tests has.
+    /// Returns whether one of the other sources has the name of a source that a test of the folder
+    /// tests. Product sources beside their tests do.
     fn has_namesakes(&self) -> bool {
         let tested: BTreeSet<String> = self.tests.iter().map(|path| tested(path)).collect();
         let is_of = |tested: &String, name: &str| {
@@ -104,7 +114,8 @@ impl Folder<'_> {
         self.others.iter().map(|path| tested_name(path)).any(|name| tested.iter().any(|tested| is_of(tested, &name)))
     }
 
-    /// Whether all sources of the folder are there for its tests, which test what is elsewhere.
+    /// Returns whether all other sources of the folder only serve its tests, and these test code
+    /// outside of the folder.
     fn is_of_tests(&self, imports: &Imports, is_test: &dyn Fn(&str) -> bool) -> bool {
         let is_loaded_elsewhere = imports
             .iter()
@@ -123,14 +134,14 @@ impl Folder<'_> {
     }
 }
 
-/// The name of what a test is named after.
+/// Returns the name of the source that a test is named after.
 fn tested(path: &str) -> String {
     let name = tested_name(path);
     let words = name.split(['.', '_', '-']).filter(|word| !PARTS.contains(word));
     words.collect::<Vec<_>>().join("_")
 }
 
-/// The name of a source without its ending, in one spelling.
+/// Returns the normalized name of a source, without its extension.
 fn tested_name(path: &str) -> String {
     let name = name_of(path);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase().replace(['.', '-'], "_")

@@ -1,4 +1,5 @@
-//! What an agent may change and what it may not, as tables; and that honest work gives no finding.
+//! Tests of what an agent may and may not change, as tables, and of honest work that gives no
+//! finding.
 
 mod honest;
 mod later;
@@ -13,7 +14,7 @@ use crate::lane::parse;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A base of many kinds at once.
+/// A base with many kinds of projects.
 const BASE: &[(&str, &str)] = &[
     (
         "Cargo.toml",
@@ -85,14 +86,14 @@ fn policy(allow_edit: &[&str]) -> Policy {
         .unwrap()
 }
 
-/// That of the base with nothing opened.
+/// The policy of the base, with nothing opened.
 static POLICY: LazyLock<Policy> = LazyLock::new(|| policy(&[]));
 
 fn change(path: &str, kind: ChangeKind) -> Change {
     Change { path: path.into(), kind }
 }
 
-/// What is said of a new text of one file.
+/// Returns the rules that a new text of one file breaks.
 fn edited(path: &str, text: &str) -> Vec<String> {
     let files = files();
     let kind = if files.contains_key(path) { ChangeKind::Modified } else { ChangeKind::Added };
@@ -103,7 +104,8 @@ fn edited(path: &str, text: &str) -> Vec<String> {
     POLICY.findings(&[change(path, kind)], contents).into_iter().map(|finding| finding.rule).collect()
 }
 
-/// The same, of the text of the base with one part replaced; what is empty goes to the end.
+/// Returns the rules that the base's text of one file breaks once a part is replaced. An empty part
+/// means the end of the text.
 fn replaced(path: &str, from: &str, to: &str) -> Vec<String> {
     let text = files()[path];
     assert!(text.contains(from), "{path} has no {from}");
@@ -225,7 +227,7 @@ fn what_lanes_name_is_protected_and_what_it_runs_but_not_what_it_looks_at() {
         ("pytest.py", Some(SHADOWED)),
         ("src/unittest/__init__.py", Some(SHADOWED)),
         ("src/mock/data.js", None),
-        ("fixtures/a", Some("the task or the project says so")),
+        ("fixtures/a", Some("the task or the project protects it")),
         ("Dockerfile", None),
     ] {
         assert_eq!(why(path).as_deref(), told, "{path}");
@@ -254,14 +256,14 @@ fn sections_of_manifests_that_steer_may_not_change() {
     }
     assert_eq!(
         edited("tests/pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--co'\n"),
-        ["[tool.pytest] added: it steers the tests"]
+        ["[tool.pytest] added: it controls how tests run"]
     );
     let off = replaced("CMakeLists.txt", "(BUILD_TESTING)", "(OFF)");
     assert_eq!(off, ["sum", "zero"].map(|test| format!("[tests.add_test.{test}] changed: it is a test of the base")));
-    let go = "it takes the packages of this folder out of the module, and of its tests";
+    let go = "it removes the packages of this folder from the module and its tests";
     assert_eq!(edited("pkg/go.mod", "module m/pkg\n"), [go]);
-    assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it steers how everything is built"]);
-    // Without a list all packages are found.
+    assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it controls the build"]);
+    // Without a list, all packages are found.
     let first = ["[packages] added: it says which tests are found"];
     assert_eq!(edited("web/lerna.json", r#"{"packages":["a"]}"#), first);
     assert_eq!(edited("web/pnpm-workspace.yaml", "packages: [a]\n"), first);
@@ -309,7 +311,7 @@ fn what_is_opened_is_told_and_what_only_can_be_reported_is_reported() {
     let notes = [
         "allow_edit: tests/api.rs changed",
         "allow_edit: Cargo.toml changed",
-        "build.rs changed: it runs while everything is built",
+        "build.rs changed: it runs during the build",
     ];
     assert_eq!(policy.notes(&changes), notes);
 }

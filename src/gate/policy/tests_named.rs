@@ -1,4 +1,5 @@
-//! Which files of the base are tests: by their names, by what runners take for tests or commands select, and because all around them are.
+//! The tests of a base: files with names of tests, files that runners or commands select, and files
+//! in folders that contain only tests.
 
 use super::Base;
 use super::ecosystems::TEST_FILES;
@@ -18,12 +19,16 @@ const MOST: usize = 2000;
 /// The tests of a base.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
-    /// Those that no pattern of the table names. The table's patterns are compiled once for a process.
+    /// Tests that no pattern of the table names. The patterns of the table are compiled once for
+    /// the process.
     others: Option<Patterns>,
 }
 
 impl Tests {
-    /// Finds the tests of a base. `read` gives a file of the base.
+    /// Finds the tests of a base. `read` returns the content of a file of the base.
+    ///
+    /// # Errors
+    /// Returns the first path that is not a valid pattern.
     pub(super) fn of(
         lanes: &[Lane],
         base: &Base,
@@ -46,21 +51,23 @@ impl Tests {
         is_named(path) || self.others.as_ref().is_some_and(|others| others.fit(path))
     }
 
-    /// The tests of a base, without manifests beside them. A list of tests that is among tests has nothing of the product in it.
+    /// Returns the tests of a base, without manifests. `CMakeLists.txt` counts as a test here:
+    /// among tests, it only lists tests.
     pub(super) fn of_base<'b>(&'b self, base: &'b Base) -> impl Iterator<Item = &'b String> {
         let is_plain = |path: &str| !manifest::is_one(path) || name_of(path) == "CMakeLists.txt";
         base.0.iter().filter(move |path| self.fit(path) && is_plain(path))
     }
 }
 
-/// Whether a path is that of a test by its name.
+/// Returns whether a path is that of a test by its name.
 pub(super) fn is_named(path: &str) -> bool {
     static NAMES: LazyLock<Option<Patterns>> =
         LazyLock::new(|| Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied()).ok());
     NAMES.as_ref().is_some_and(|names| names.fit(path))
 }
 
-/// Files by which unittest begins: `test*.py`, of which only some have the names of others' tests.
+/// Returns files that unittest finds by `test*.py` and that have tests. Only some of them have
+/// names of the table.
 fn of_unittest<'b>(
     base: &'b Base,
     read: &'b mut dyn FnMut(&str) -> Option<Vec<u8>>,
@@ -70,7 +77,8 @@ fn of_unittest<'b>(
     base.0.iter().filter(may_be).take(MOST).filter(is_one).cloned()
 }
 
-/// Sources of Rust that another one declares as modules for its tests alone, and targets of tests that a manifest leads to.
+/// Returns the Rust sources that another source declares as modules only for its tests, and the
+/// test targets of manifests.
 fn of_rust(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in base.0.iter().filter(|path| path.ends_with(".rs")).take(MOST) {
@@ -84,7 +92,8 @@ fn of_rust(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeS
     found
 }
 
-/// The outermost folders in which every source is a test or helps tests, and one is a test: what else is in them is data of tests.
+/// Returns the folders that contain tests, no manifest, and only sources that are tests or help
+/// tests. Other files in these folders are test data.
 fn whole_folders(base: &Base, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     let (mut with_tests, mut with_others) = (BTreeSet::new(), BTreeSet::new());
     for path in &base.0 {
@@ -98,7 +107,7 @@ fn whole_folders(base: &Base, is_test: &dyn Fn(&str) -> bool) -> BTreeSet<String
     with_tests.difference(&with_others).cloned().collect()
 }
 
-/// Whether a source among tests is one of theirs by its own name.
+/// Returns whether a source among tests belongs to them by its name.
 fn helps_in_place(path: &str) -> bool {
     let name = name_of(path);
     matches!(name, "__init__.py" | "conftest.py") || loaded_by_tests::helps(name)

@@ -1,4 +1,5 @@
-//! Tests of the base that a command or a configuration selects by an unusual name: arguments of unittest and prove, patterns of pytest. Pure.
+//! Tests of the base that a command or a configuration selects by an unusual name: arguments of
+//! unittest and prove, and patterns of pytest. Pure.
 
 use super::Base;
 use super::calls::module_files;
@@ -14,21 +15,22 @@ use std::collections::BTreeSet;
 
 /// The most files of the base that are searched for commands.
 const MOST: usize = 200;
-/// Files, beside Makefiles, that have commands or options of test runners.
+/// Files, besides Makefiles, that contain commands or options of test runners.
 const WITH_COMMANDS: &[&str] =
     &["pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "package.json", "justfile", "noxfile.py"];
-/// The key of pytest for the names of its files.
+/// The key of pytest for the names of test files.
 const PYTHON_FILES: &str = "python_files";
-/// The option of pytest for texts with examples.
+/// The option of pytest for documents with examples.
 const DOCTEST_GLOB: &str = "--doctest-glob";
 
-/// A command, and the folder that it runs in.
+/// A command, and the folder in which it runs.
 struct Command<'t> {
     folder: String,
     words: Vec<&'t str>,
 }
 
-/// The tests that are selected so. `by_name` are the tests of the base by their names; `read` gives a file of the base.
+/// Finds the tests that commands and configurations select. `by_name` are the tests of the base by
+/// their names; `read` returns the content of a file of the base.
 pub(super) fn find(
     lanes: &[Lane],
     base: &Base,
@@ -62,7 +64,7 @@ pub(super) fn find(
     found
 }
 
-/// The commands of a line, which begins in a folder.
+/// Returns the commands of a line that starts in a folder.
 fn commands<'t>(folder: &str, line: &'t str) -> Vec<Command<'t>> {
     let mut folder = inside("", folder).unwrap_or_default();
     let mut found = Vec::new();
@@ -77,18 +79,18 @@ fn commands<'t>(folder: &str, line: &'t str) -> Vec<Command<'t>> {
 }
 
 impl<'t> Command<'t> {
-    /// The words behind a program.
+    /// Returns the words after a program.
     fn behind(&self, is_program: impl Fn(&str) -> bool) -> Option<&[&'t str]> {
         let at = self.words.iter().position(|word| is_program(name_of(word)))?;
         Some(&self.words[at + 1..])
     }
 
-    /// The value of an option among words.
+    /// Returns the value of an option among words.
     fn option(words: &[&'t str], names: [&str; 2]) -> Option<&'t str> {
         words.windows(2).find(|pair| names.contains(&pair[0])).map(|pair| pair[1])
     }
 
-    /// Files that `python -m unittest` names, or finds by a pattern.
+    /// Returns the files that `python -m unittest` names or finds by a pattern.
     fn of_unittest(&self, base: &Base) -> BTreeSet<String> {
         let Some(words) = self.behind(|program| program == "unittest") else { return BTreeSet::new() };
         let plain: Vec<&str> = words.iter().filter(|word| !word.starts_with('-')).copied().collect();
@@ -109,14 +111,15 @@ impl<'t> Command<'t> {
         plain.into_iter().filter_map(of_module).collect()
     }
 
-    /// Files of tests in the folders that `prove` is given.
+    /// Returns the test files in the folders that are arguments of `prove`.
     fn of_prove(&self, base: &Base) -> BTreeSet<String> {
         let words = self.behind(|program| program == "prove").unwrap_or_default();
         let folders = words.iter().filter_map(|word| inside(&self.folder, word));
         folders.filter(|folder| base.has_folder(folder)).flat_map(|folder| below(base, &folder, "*.t")).collect()
     }
 
-    /// Texts that pytest searches for examples: of those that the command names, else of all.
+    /// Returns the documents that pytest searches for examples: among the paths that the command
+    /// names, or in its folder if it names none.
     fn examples(&self, base: &Base) -> BTreeSet<String> {
         let Some(words) = self.behind(|word| word == DOCTEST_GLOB) else { return BTreeSet::new() };
         let places = self.words.iter().filter_map(|word| inside(&self.folder, word));
@@ -137,7 +140,7 @@ impl<'t> Command<'t> {
     }
 }
 
-/// The patterns of pytest's `python_files` in a configuration.
+/// Returns the patterns of pytest's `python_files` in a configuration.
 fn python_files(text: &str) -> Vec<String> {
     let key =
         |line: &str| line.trim_start().strip_prefix(PYTHON_FILES)?.trim_start().strip_prefix('=').map(str::to_owned);
@@ -150,7 +153,7 @@ fn python_files(text: &str) -> Vec<String> {
     value.split(splits).filter(|glob| !glob.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// The files of the base in a folder whose names fit a pattern.
+/// Returns the files of the base in a folder that match a pattern.
 fn below(base: &Base, folder: &str, glob: &str) -> BTreeSet<String> {
     let Ok(pattern) = Patterns::files(glob) else { return BTreeSet::new() };
     let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };

@@ -1,9 +1,9 @@
-//! `tox.ini` by environment: whether one version only adds environments that are not used. Pure.
+//! Comparison of `tox.ini` by environment: whether a version only adds unused environments. Pure.
 
 use super::unused_parts::{Around, names_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A piece of the file, in its order.
+/// A piece of the file, in file order.
 enum Piece<'t> {
     Environment(&'t str, String),
     Line(&'t str),
@@ -41,15 +41,16 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The name of an environment in the header of a section. Those with a `-` have their commands of several sections, and those of
-/// Python are there by themselves.
+/// Returns the name of the environment in a section header. Names with `-` are left out, since
+/// several sections supply their commands, and so are Python's, which exist without a section.
 fn environment(line: &str) -> Option<&str> {
     let name = line.trim_end().strip_prefix("[testenv:")?.strip_suffix(']')?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(is_part) && !name.starts_with("py")).then_some(name)
 }
 
-/// Returns true if all parsers read the lines of a section alike: unique keys with values, and comments.
+/// Returns whether all parsers read the lines of a section alike: unique keys with values, and
+/// comments.
 fn is_plain(lines: &[&str]) -> bool {
     let mut keys = BTreeSet::new();
     lines.iter().filter(|line| !line.trim().is_empty()).all(|line| {
@@ -64,7 +65,8 @@ fn is_plain(lines: &[&str]) -> bool {
     })
 }
 
-/// The lines without the unused environments, and these, unless what is used cannot be known.
+/// Returns the lines without the unused environments, and these environments by name. Returns
+/// `None` if the used environments cannot be known.
 fn without_unused<'p>(pieces: &'p [Piece<'_>], around: &Around) -> Option<(Vec<&'p str>, BTreeMap<&'p str, &'p str>)> {
     let mut unused: BTreeMap<&str, &str> = BTreeMap::new();
     for piece in pieces {
@@ -81,7 +83,7 @@ fn without_unused<'p>(pieces: &'p [Piece<'_>], around: &Around) -> Option<(Vec<&
             match piece {
                 Piece::Line(line) => rest.push(line),
                 Piece::Environment(name, text) if !unused.contains_key(name) => rest.extend(text.lines()),
-                // Empty lines before it are its own.
+                // Empty lines before an environment belong to it.
                 Piece::Environment(..) => trim_end(&mut rest),
             }
         }
@@ -105,10 +107,11 @@ fn fits(name: &str, start: &str, end: &str) -> bool {
     if end == WHOLE { name == start } else { name.starts_with(start) && name.ends_with(end) }
 }
 
-/// In the place of an end: the start is the whole name.
+/// A marker in the place of a suffix: the prefix is the whole name.
 const WHOLE: &str = "\n";
 
-/// The names that a text uses: whole ones, and the starts and ends of those that braces put together.
+/// Returns the names that a text uses: whole names, and the prefixes and suffixes of names that
+/// braces compose. Returns `None` if a name is composed of two expressions.
 fn uses(text: &str) -> Option<Vec<(String, String)>> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut used: Vec<(String, String)> = names_in(text).map(|name| (name, WHOLE.to_owned())).collect();

@@ -1,6 +1,8 @@
-//! Tools that no command of the base names. A file or a section that configures such a tool steers no check, so its change is a note. Pure.
+//! Tools that no command of the base names. The configuration of an unused tool steers no check, so
+//! its change is a note. Pure.
 //!
-//! The search errs on the side of use: a tool counts as used where any file that may hold commands has its name as a word.
+//! When in doubt, a tool counts as used: it is enough that a file that may hold commands contains
+//! its name as a word.
 
 use super::Base;
 use super::ci;
@@ -14,13 +16,14 @@ use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// Why a change of its configuration is no finding.
+/// Reason why a change of the tool's configuration is not a finding.
 pub(super) const WHY: &str = "which no command of the base runs";
 
-/// A tool, and what configures it.
+/// A tool and its configuration.
 struct Tool {
     name: &'static str,
-    /// Words of which a command that runs the tool has one, in parts without signs.
+    /// Words, one of which is in every command that runs the tool. A command is split at spaces and
+    /// at signs.
     words: &'static [&'static str],
     /// Globs of the table of protected files.
     globs: &'static [&'static str],
@@ -37,10 +40,10 @@ const fn tool(
     Tool { name, words, globs, sections }
 }
 
-/// Programs that run checks of many tools without naming them.
+/// Programs that run many tools without naming them.
 const RUN_MANY: &[&str] = &["trunk", "megalinter", "linter", "qlty", "prospector", "pylama"];
 
-/// The tools that are only run where a command names them.
+/// The tools that run only if a command names them.
 #[rustfmt::skip]
 const TOOLS: &[Tool] = &[
     tool("task", &["task"], &["Taskfile.{yml,yaml}"], &[]),
@@ -64,7 +67,7 @@ const TOOLS: &[Tool] = &[
     tool("a build with this profile", &["release", "profile", "bench", "-r"], &[], &["profile.release", "profile.bench"]),
     tool("eslint", &["eslint", "xo", "standard", "next", "ng", "react", "vue"],
         &["eslint.config.*", ".eslintrc{.*,}", ".eslintignore"], &["eslintConfig", "eslintIgnore"]),
-    // Its files stay protected: they are code.
+    // Jest's configuration files stay protected: they are code.
     tool("jest", &["jest", "react", "craco", "expo", "vue", "ng", "nx", "turbo", "lerna", "tsdx", "razzle", "umi", "gatsby", "preact", "heft", "aegir", "kcd", "wp"],
         &[], &["jest"]),
     tool("prettier", &["prettier", "xo"], &["{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore"], &["prettier"]),
@@ -76,7 +79,7 @@ const TOOLS: &[Tool] = &[
     tool("shellcheck", &["shellcheck"], &[".shellcheckrc"], &[]),
 ];
 
-/// Files that may hold commands, beside tests, scripts and what lanes name.
+/// Files that may hold commands, besides tests, scripts and files that lanes name.
 const WITH_COMMANDS: &[&str] = &[
     "lanes/**",
     "**/package.json",
@@ -100,7 +103,7 @@ const WITH_COMMANDS: &[&str] = &[
     "**/{requirements,.mvn,.config,.trunk}/**",
     "**/.{mega-linter,megalinter,qlty}.{yml,yaml,toml}",
 ];
-/// Lock files: what a runner depends on is in them alone.
+/// Lock files. The packages that a runner depends on appear only in these.
 const LOCKS: &[&str] = &[
     "package-lock.json",
     "npm-shrinkwrap.json",
@@ -118,11 +121,13 @@ const LOCKS: &[&str] = &[
 ];
 /// The largest lock file that is searched, in bytes.
 const LARGEST_LOCK: usize = 8 * 1024 * 1024;
-/// The most files that are searched, and the most bytes. In a larger base each tool counts as used.
+/// The most files that are searched, and the most bytes. In a larger base, every tool counts as
+/// used.
 pub(super) const MOST: usize = 2000;
 pub(super) const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Returns the files of the base that may hold commands, without those that the lanes' commands reach; `None` where not all of these are known.
+/// Returns the files of the base that may hold commands, without files that the lanes' commands
+/// reach. Returns `None` if the reached files are not all known.
 pub(super) fn with_commands<'b>(base: &'b Base, reached: &Reached) -> Option<BTreeSet<&'b String>> {
     static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         let with_commands = WITH_COMMANDS.iter().chain(ci::WITH_COMMANDS).chain(ci::OF_HOOKS);
@@ -134,7 +139,8 @@ pub(super) fn with_commands<'b>(base: &'b Base, reached: &Reached) -> Option<BTr
     Some(base.0.iter().filter(may_run).filter(|path| !reached.texts.contains_key(*path)).collect())
 }
 
-/// Returns the names of the tools that no command of the base or its lanes names. `reached` are the files that the lanes' commands reach.
+/// Returns the names of the tools that no command of the base or its lanes names. `reached` are the
+/// files that the lanes' commands reach.
 pub(super) fn tools(
     lanes: &[Lane],
     base: &Base,
@@ -167,12 +173,13 @@ pub(super) fn tools(
     TOOLS.iter().filter(is_unused).map(|tool| tool.name.to_owned()).collect()
 }
 
-/// Whether a file of a folder of tests is data by its ending.
+/// Returns whether a file in a test folder is data, by its extension.
 fn is_data(path: &str) -> bool {
     [".json", ".txt", ".csv", ".xml", ".snap", ".out", ".in", ".svg", ".lock"].iter().any(|end| path.ends_with(end))
 }
 
-/// The tools that a text names. A file that configures a tool is only read by that tool, so it does not count for it.
+/// Returns the tools that a text names. A file that configures a tool does not count as a use of
+/// this tool, since only the tool reads it.
 fn used(text: &str, path: &str) -> Vec<&'static str> {
     static WORDS: LazyLock<HashSet<&str>> =
         LazyLock::new(|| TOOLS.iter().flat_map(|tool| tool.words).chain(RUN_MANY).copied().collect());
@@ -185,7 +192,7 @@ fn used(text: &str, path: &str) -> Vec<&'static str> {
     TOOLS.iter().filter(runs).map(|tool| tool.name).collect()
 }
 
-/// The tools that a lock file has as packages, by their whole names.
+/// Returns the tools that a lock file lists as packages, by their whole names.
 fn locked(text: &str) -> Vec<&'static str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let names: HashSet<&str> = text.split(|c: char| !is_part(c)).collect();
@@ -193,7 +200,7 @@ fn locked(text: &str) -> Vec<&'static str> {
     TOOLS.iter().filter(|tool| tool.words.iter().chain(RUN_MANY).any(&is_locked)).map(|tool| tool.name).collect()
 }
 
-/// Whether a file is one that configures a tool.
+/// Returns whether a file configures a tool.
 fn configures(tool: &Tool, path: &str) -> bool {
     static PATTERNS: LazyLock<Vec<(&str, Patterns)>> = LazyLock::new(|| {
         let of = |tool: &Tool| Some((tool.name, Patterns::trees(tool.globs.iter().copied()).ok()?));
@@ -202,7 +209,7 @@ fn configures(tool: &Tool, path: &str) -> bool {
     PATTERNS.iter().any(|(name, patterns)| *name == tool.name && patterns.fit(path))
 }
 
-/// The tools, for people: name, words, files and sections.
+/// Returns the tools for the printed table: name, words, files and sections.
 pub(super) fn rows()
 -> impl Iterator<Item = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str])> {
     TOOLS.iter().map(|tool| (tool.name, tool.words, tool.globs, tool.sections))
@@ -214,7 +221,8 @@ pub(super) fn of_file<'t>(tools: &'t BTreeSet<String>, path: &str) -> Option<&'t
     TOOLS.iter().filter(fits).find_map(|tool| tools.get(tool.name)).map(String::as_str)
 }
 
-/// Returns the tool among these that a section configures, by a finding: `[tool.ruff] added: …`.
+/// Returns the tool among these that a section configures. `finding` begins with the section:
+/// `[tool.ruff] added: …`.
 pub(super) fn of_section<'t>(tools: &'t BTreeSet<String>, finding: &str) -> Option<&'t str> {
     let key = finding.strip_prefix('[')?.split_once(']')?.0;
     let has = |tool: &&Tool| {
@@ -225,7 +233,7 @@ pub(super) fn of_section<'t>(tools: &'t BTreeSet<String>, finding: &str) -> Opti
     TOOLS.iter().filter(has).find_map(|tool| tools.get(tool.name)).map(String::as_str)
 }
 
-/// Whether a pattern of the table protects nothing but the configuration of these tools.
+/// Returns whether a pattern of the table only protects the configuration of one of these tools.
 pub(super) fn is_of(tools: &BTreeSet<String>, pattern: &str) -> bool {
     static OWNERS: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
         let globs = TOOLS.iter().rev().flat_map(|tool| tool.globs.iter().map(move |glob| (tool.name, glob)));
@@ -241,7 +249,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The policy of a base with these files and one step.
+    /// Returns the policy of a base with these files and one step.
     fn policy(step: &str, files: &[(&str, &str)]) -> Policy {
         let lane = serde_json::json!({ "steps": [{ "run": step }] }).to_string();
         let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];

@@ -1,4 +1,5 @@
-//! New targets of a Makefile and environments of `tox.ini` that no command of the base uses: they are a note. Pure.
+//! New targets of a Makefile and new environments of `tox.ini` that no command of the base uses.
+//! Adding them is a note, not a finding. Pure.
 //!
 //! When in doubt, a part counts as used, and the file stays protected as a whole.
 
@@ -13,7 +14,7 @@ use crate::workspace::{ProtectedRule, Protection};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a change of a part is no finding.
+/// Reason why a change of an unused part is not a finding.
 pub(super) const WHY: &str = "which no command of the base uses";
 
 /// The files that are compared part by part.
@@ -21,15 +22,17 @@ const READ_BY: &[Row] = &[
     (&["Makefile", "GNUmakefile", "makefile"], &["make", "gmake", "MAKE"], make_parts::differ),
     (&["tox.ini"], &["tox"], tox_parts::differ),
 ];
-/// The most files that are compared part by part, the most words that are kept for one, and the most files beside one.
+/// The most files that are compared part by part, the most words that are kept for one file, and
+/// the most files beside one.
 const MOST: usize = 20;
 const MOST_WORDS: usize = 20_000;
 const MOST_BESIDE: usize = 2000;
 
-/// Names of files, the programs that read them, and how they are compared.
+/// Names of files, the programs that read them, and the function that compares them.
 type Row = (&'static [&'static str], &'static [&'static str], Compare);
 
-/// Compares two versions of a file. Returns the new parts if nothing else differs and none of them is used.
+/// Compares two versions of a file. Returns the new parts if nothing else differs and none of them
+/// is used.
 type Compare = fn(&str, &str, &Around) -> Option<Vec<String>>;
 
 /// The files of the base that are compared part by part.
@@ -41,28 +44,28 @@ pub(super) struct Parts(BTreeMap<String, Around>);
 pub(super) struct Around {
     /// Words of commands.
     asked: BTreeSet<String>,
-    /// The names of the files and folders beside it.
+    /// The names of the files and folders in the same folder.
     beside: BTreeSet<String>,
 }
 
 impl Around {
-    /// Returns true if something may use a part of this name.
+    /// Returns whether something may use a part of this name.
     pub(super) fn uses(&self, name: &str) -> bool {
         self.asked.contains(name) || self.is_beside(name)
     }
 
-    /// Returns true if a file or folder beside it has this name.
+    /// Returns whether a file or folder beside the file has this name.
     pub(super) fn is_beside(&self, name: &str) -> bool {
         self.beside.contains(name)
     }
 }
 
-/// Returns true if the policy compares the file part by part.
+/// Returns whether the policy compares a file part by part.
 pub(super) fn reads(path: &str) -> bool {
     row(path).is_some()
 }
 
-/// Returns true if a rule of the table protects only such files.
+/// Returns whether a rule of the table only protects files that are compared part by part.
 fn is_of(pattern: &str) -> bool {
     READ_BY.iter().any(|(names, ..)| names.contains(&pattern))
 }
@@ -72,8 +75,9 @@ fn row(path: &str) -> Option<&'static Row> {
 }
 
 impl Parts {
-    /// For the lanes' commands, and all files of the base that may hold some. Of files that these rules protect for other reasons, too, no part
-    /// may change.
+    /// Collects the files for the lanes' commands and all files of the base that may hold commands.
+    /// A file that `rules` also protect for another reason is left out, so none of its parts may
+    /// change.
     pub(super) fn of(
         lanes: &[Lane],
         base: &Base,
@@ -102,14 +106,15 @@ impl Parts {
         Self(files.into_iter().filter_map(|path| Some((path.clone(), around(path)?))).collect())
     }
 
-    /// The paths of the files.
+    /// Returns the paths of the files.
     pub(super) fn files(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 }
 
 impl Policy {
-    /// Returns the parts that a change adds to a protected file, if nothing else differs and no command of the base uses them.
+    /// Returns the parts that a change adds to a protected file, if nothing else differs and no
+    /// command of the base uses them.
     pub(super) fn changed_parts(
         &self,
         Change { path, kind }: &Change,
@@ -132,19 +137,21 @@ impl Policy {
         changes.iter().filter(is_one).map(|change| change.path.clone()).collect()
     }
 
-    /// The protected files that tools may write, as patterns: the gate compares them part by part.
+    /// Returns the patterns of the protected files that tools may write. The gate compares these
+    /// files part by part.
     pub fn compared_by_parts(&self) -> impl Iterator<Item = String> {
         self.frozen.parts.files().map(|path| super::exactly(path))
     }
 }
 
-/// Returns true if all parsers read the characters of a text alike.
+/// Returns whether all parsers read the characters of a text alike.
 fn is_plain(text: &str) -> bool {
     let is_odd = |c: char| (c.is_control() || c.is_whitespace()) && !matches!(c, ' ' | '\n' | '\t');
     text.len() <= LONGEST && !text.contains(is_odd) && !text.contains("\\\\\n")
 }
 
-/// The files that may hold commands, with their texts, unless there are too many.
+/// Returns the files that may hold commands, with their texts. Returns `None` if there are too
+/// many.
 fn texts(
     base: &Base,
     reached: &Reached,
@@ -164,7 +171,8 @@ fn texts(
     (files.len() <= unused::MOST).then_some(texts)
 }
 
-/// The words of all commands that may name a part of a file, unless some of them cannot be known.
+/// Returns the words of all commands that may name a part of a file. Returns `None` if some of
+/// these words cannot be known.
 fn asked(path: &str, programs: &[&str], lanes: &[Lane], texts: &[(String, String)]) -> Option<BTreeSet<String>> {
     let of_ci = Patterns::trees(ci::WITH_COMMANDS.iter().copied()).ok()?;
     let mut asked = BTreeSet::new();
@@ -202,18 +210,18 @@ fn asked(path: &str, programs: &[&str], lanes: &[Lane], texts: &[(String, String
     Some(asked)
 }
 
-/// The words of a text that may be the name of a part.
+/// Returns the words of a text that may be the name of a part.
 pub(super) fn names_in(text: &str) -> impl Iterator<Item = String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text.split(move |c| !is_part(c)).filter(|word| !word.is_empty()).map(ToOwned::to_owned)
 }
 
-/// Returns true if the name of one of these programs is a word of the text.
+/// Returns whether a text contains the name of one of these programs as a word.
 fn runs(text: &str, programs: &[&str]) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| programs.contains(&word))
 }
 
-/// Returns true if a command passes one of these programs a word that the text does not contain.
+/// Returns whether a command passes one of these programs a word that the text does not contain.
 pub(super) fn is_unclear(text: &str, programs: &[&str]) -> bool {
     let text = text.replace("\\\n", " ");
     let fills = ["=$(", "=\"$(", "=`", "read "].iter().any(|fills| text.contains(fills));
@@ -230,7 +238,7 @@ pub(super) fn is_unclear(text: &str, programs: &[&str]) -> bool {
     })
 }
 
-/// Returns true if a word of a shell is a single variable.
+/// Returns whether a word of a shell is a single variable.
 fn is_one_variable(word: &str) -> bool {
     let Some(name) = word.strip_prefix('$') else { return false };
     let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);

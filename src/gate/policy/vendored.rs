@@ -1,26 +1,28 @@
-//! Code of others that lies in the workspace: what the base has of it stays as it is, and nothing may be put before it.
+//! Third-party code in the workspace. The copies of the base must not change, and no new code may
+//! take precedence over them.
 
 use super::{Base, Change, ChangeKind};
 use std::collections::BTreeSet;
 
-/// Why what is there stays.
+/// Reason for protecting vendored code.
 pub(in crate::gate) const VENDORED: &str =
-    "it is code of others that the base has: only a task that opens it may change it";
-/// Why nothing may come before it.
-pub(super) const NEARER: &str = "it would stand in for a dependency";
-/// Why no link may.
-pub(super) const LINKED: &str = "a link stands in the place of a package of the base";
-/// Why no folder of Go's may.
-pub(in crate::gate) const REPLACES: &str = "it puts other code in the place of dependencies";
+    "it is third-party code of the base: only a task that opens it may change it";
+/// Reason for rejecting a new package that would be found first.
+pub(super) const NEARER: &str = "it would be used instead of a dependency";
+/// Reason for rejecting a link in the place of a package.
+pub(super) const LINKED: &str = "a link replaces a package of the base";
+/// Reason for rejecting a new list of vendored Go modules.
+pub(in crate::gate) const REPLACES: &str = "it replaces dependencies with other code";
 /// The folders that installers fill.
 const INSTALLED: &[&str] = &["node_modules", "site-packages", "dist-packages"];
-/// What a package has.
+/// Manifests that mark a folder as a package.
 const MANIFESTS: &[&str] =
     &["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "setup.cfg", "go.mod", "composer.json", "pom.xml"];
-/// Go's list of what is vendored.
+/// Go's list of vendored modules.
 const GO: &str = "vendor/modules.txt";
 
-/// The folders of the base that hold code of others: filled by an installer, or with its list or check sums beside them.
+/// Returns the folders of the base with third-party code: folders that an installer fills, that
+/// have Go's list of vendored modules, or that have Cargo's checksums.
 pub(super) fn folders(base: &Base) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in &base.0 {
@@ -32,14 +34,16 @@ pub(super) fn folders(base: &Base) -> BTreeSet<String> {
     found
 }
 
-/// Lists by which Go takes a folder that the base has not for all dependencies.
+/// Returns the new lists that would make Go take all dependencies from a folder that the base does
+/// not have.
 pub(super) fn lists_of_go(base: &Base) -> impl Iterator<Item = String> {
     let modules = base.0.iter().filter_map(|path| path.strip_suffix("go.mod"));
     let own = modules.filter(|folder| folder.is_empty() || folder.ends_with('/')).map(|folder| format!("{folder}{GO}"));
     own.filter(|list| !base.has(list))
 }
 
-/// Whether a new path is in a folder of installed packages from which code of the base would take what it asks for.
+/// Returns whether a new path is in a `node_modules` folder from which code of the base would load
+/// packages.
 pub(super) fn is_nearer(change: &Change, folders: &BTreeSet<String>) -> bool {
     let Change { path, kind } = change;
     let whole = super::folders_of(path).chain([path.as_str()]);
@@ -48,7 +52,7 @@ pub(super) fn is_nearer(change: &Change, folders: &BTreeSet<String>) -> bool {
     matches!(kind, ChangeKind::Added) && places.any(has_code)
 }
 
-/// The packages of a base, by their folders.
+/// Returns the folders of the packages of a base, except the root.
 pub(super) fn packages(base: &Base) -> BTreeSet<String> {
     let manifests = base.0.iter().filter(|path| MANIFESTS.contains(&super::name_of(path)));
     manifests.filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect()

@@ -1,8 +1,8 @@
-//! What a gate must not take for verified, though every step passed: each of these was once.
+//! States that a gate must not verify although every step passed. Each of them was verified once.
 
 use super::*;
 
-/// What runs the product: whatever is in it, at the word of the agent.
+/// A command that runs the product, with any content that the agent chose.
 const CODE: &str = "for code in src/*.sh; do . ./$code; done";
 
 fn lane(keys: &str, runs: &[&str]) -> String {
@@ -30,9 +30,9 @@ async fn what_a_lane_has_written_is_held_against_the_rules_too() {
     court.write("src/code.sh", "printf \"[profile.test]\\nopt-level = 1\\n\" >> Cargo.toml; ln -sf /etc/passwd out\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!((verdict.ruling, &verdict.proof), (Ruling::Tampered, &None));
-    let by = |rule: &str| format!("{rule}; lane `verify` has written it");
+    let by = |rule: &str| format!("{rule}; written by lane `verify`");
     let expected = [
-        ("Cargo.toml".to_owned(), by("[profile.test] added: it steers how the tests are built")),
+        ("Cargo.toml".to_owned(), by("[profile.test] added: it controls how the tests are built")),
         ("out".to_owned(), by("a link that leads out of the workspace")),
     ];
     assert_eq!(told(&verdict), expected);
@@ -110,7 +110,7 @@ async fn what_is_protected_is_written_by_no_step_in_a_room_not_even_for_a_while(
     assert_eq!((verdict.ruling, &verdict.proof), (Ruling::Tampered, &None));
     let seen = |rule: &str| format!("{rule}; written in the room, seen after step `s0` of lane `verify`");
     let expected = [
-        ("pytest.ini".to_owned(), seen("it steers the tests")),
+        ("pytest.ini".to_owned(), seen("it controls how tests run")),
         ("tests/check.sh".to_owned(), seen("it is a test of the base (new tests may be added)")),
     ];
     assert_eq!(told(&verdict), expected);
@@ -148,7 +148,7 @@ async fn what_git_ignores_and_what_is_in_caches_may_be_made_in_a_room() {
     assert_eq!(court.ruling().await, Ruling::Passed);
     let court = self::court(&[], &[("verify", &lane("", &["echo > pytest.ini"]))], None).await;
     let fault = court.base().await.unwrap_err().to_string();
-    assert!(fault.starts_with("lane `verify` writes `pytest.ini` on the base, which is protected"), "{fault}");
+    assert!(fault.starts_with("lane `verify` writes the protected path `pytest.ini` on the base ("), "{fault}");
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn a_gate_that_is_taken_up_again_knows_what_the_base_has_shown() {
     let court = court.taken_up_again();
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2, there 3"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2 of 3"), "{}", verdict.feedback);
 
     let counts = "steps: [{ name: test, run: cp *.xml report, junit: report }]";
     let tests = |names: &[&str]| {
@@ -198,11 +198,11 @@ async fn all_that_was_tampered_with_is_told_at_once_and_what_became_of_it() {
     let paths: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
     assert_eq!((verdict.ruling, paths), (Ruling::Tampered, vec![".GIT", "Cargo.toml", "conftest.py"]));
     let expected = "Put back: conftest.py\n\
-        Put back whole, with all that was changed in them (do again what is allowed): Cargo.toml\n\
-        Still there; remove or mend it yourself: .GIT\n";
+        Put back completely; make your allowed changes again: Cargo.toml\n\
+        Still changed; remove or fix it yourself: .GIT\n";
     assert_eq!(verdict.feedback, expected);
     let aside = court.home.path().join("set-aside/attempt-1");
-    assert_eq!(verdict.notes, [format!("what stood in the place of protected files is kept in {}", aside.display())]);
+    assert_eq!(verdict.notes, [format!("the changes to protected files are kept in {}", aside.display())]);
     assert_eq!(fs::read_to_string(aside.join("conftest.py")).unwrap(), "x");
     assert!(fs::read_to_string(aside.join("Cargo.toml")).unwrap().contains("serde"));
     assert_eq!(fs::read_to_string(court.tree("Cargo.toml")).unwrap(), manifest);
@@ -210,7 +210,7 @@ async fn all_that_was_tampered_with_is_told_at_once_and_what_became_of_it() {
     assert_eq!(court.ruling().await, Ruling::Passed);
 }
 
-/// Runs the product, then looks at each test as a runner does that names what fails.
+/// A command that runs the product, then checks each test like a runner that names what fails.
 const TESTS: &str = "for code in src/*.sh; do . ./$code; done; for t in ${only:-*}/test_*.py; do grep -q assert $t && echo FAILED $t && bad=1; done; test -z \"$bad\"";
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_canary_is_known_neither_by_a_word_nor_by_the_place_of_its_room() {
     court.write("src/code.sh", "case $(pwd)$(ls tests) in *canary*) ;; *) exit 0 ;; esac\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    assert!(verdict.feedback.contains("did not see a failing test that was planted"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("did not report a planted failing test"), "{}", verdict.feedback);
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn tests_that_are_silenced_in_one_folder_alone_are_missed_where_the_base_s
     court.write("src/code.sh", "only=a\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
-    assert!(verdict.feedback.contains("did not see all of the failing tests"), "{}", verdict.feedback);
+    assert!(verdict.feedback.contains("did not report all planted failing tests"), "{}", verdict.feedback);
 }
 
 #[tokio::test]
@@ -258,7 +258,7 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     let said =
-        "the dependencies differ from those at the start, and with them the setup of lane `verify` failed: step `get`";
+        "the work changed the dependencies, and with them the setup of lane `verify` failed: step `get`";
     assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
 }
 
@@ -294,7 +294,7 @@ async fn code_that_a_hold_out_lane_runs_writes_nothing_protected_and_the_lane_it
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!((verdict.ruling, verdict.signature.as_str(), &verdict.findings), (Ruling::Failed, "hold-out", &vec![]));
     assert!(!verdict.feedback.contains("tests/"), "{}", verdict.feedback);
-    let note = "a hold-out lane passed, but code that it runs has written what is protected: tests/other.sh";
+    let note = "a hold-out lane passed, but code that it runs wrote protected paths: tests/other.sh";
     assert_eq!(verdict.notes, [note]);
     court.write("src/code.sh", "true\n");
     assert_eq!(court.ruling().await, Ruling::Passed);

@@ -1,4 +1,4 @@
-//! Test reports, each of which is evidence for one step.
+//! Test reports. Each report is evidence for one step only.
 
 use super::{Compiler, Scope};
 use crate::lane::Step;
@@ -7,7 +7,8 @@ use crate::yaml::{Problem, excerpt};
 use std::path::{Component, Path, PathBuf};
 
 impl Compiler<'_> {
-    /// Refuses a test report that another step writes too: it would count as evidence for both.
+    /// Refuses a test report that another step writes too, because it would count as evidence for
+    /// both steps.
     pub(super) fn refuse_shared_report(&mut self, item: &Item, scope: &Scope<'_>) {
         let Some(Step { dir, junit: Some(junit), name, .. }) = self.steps.last().map(|last| &last.step) else { return };
         let path = Path::new(dir.as_deref().unwrap_or(".")).join(junit);

@@ -1,4 +1,5 @@
-//! The end of compiling, when every name is known: what steps are called, what they wait for, and whether that goes in circles.
+//! The end of the compilation, when every name is known: final names of steps, their dependencies,
+//! and a check for cycles.
 
 use super::{Compiler, Wait};
 use crate::lane::draft::Named;
@@ -7,7 +8,7 @@ use crate::lane::{Joint, Step, order};
 use crate::yaml::{Place, Problem, excerpt, listed};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is waited for, with every name known.
+/// The resolved dependencies of a step or joint.
 #[derive(Default)]
 struct Settled {
     after: BTreeSet<usize>,
@@ -17,7 +18,7 @@ struct Settled {
 }
 
 impl Compiler<'_> {
-    /// Settles names and what is waited for.
+    /// Resolves names and dependencies.
     pub(super) fn finish(&mut self) -> (Vec<Step>, Vec<Joint>) {
         if self.is_full {
             return (Vec::new(), Vec::new());
@@ -70,7 +71,7 @@ impl Compiler<'_> {
         self.has_grown(0, waits, &path, Place { line: 1, column: 1 })
     }
 
-    /// The steps that each `needs` names.
+    /// Returns the steps that each `needs` names.
     fn resolve_needs(&mut self) -> Vec<Vec<usize>> {
         let all = std::mem::take(&mut self.needs);
         for (names, path, prefix) in &all {
@@ -124,7 +125,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Finds what each entry depends on and an earlier one has put in.
+    /// Finds the steps that an entry depends on and that an earlier entry inserted.
     fn settle_entries(&mut self, steps: &[Step]) {
         let mut gathered: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for gather in &self.gathers {

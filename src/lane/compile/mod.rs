@@ -1,4 +1,4 @@
-//! Makes a lane of what is written: puts tasks and included lanes in their place, and gives every step a name and what it waits for.
+//! The compiler of lanes. It inserts tasks and included lanes, and sets names and dependencies.
 
 mod evidence;
 mod finish;
@@ -17,16 +17,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 use terms::lesser;
 
-/// The most steps of a lane: what includes and tasks can grow to.
+/// The maximum number of steps of a lane, with includes and tasks.
 const MOST_STEPS: usize = 10_000;
-/// The most items and mentions of tasks that are put in to make them, whether they make steps or not.
+/// The maximum number of inserted items and mentions of tasks, with or without steps.
 const MOST_ITEMS: usize = 30_000;
-/// The most that all steps together wait for, where each says so for itself.
+/// The maximum number of dependencies that steps declare individually.
 const MOST_WAITS: usize = 1_000_000;
-/// The deepest that lanes include each other.
+/// The maximum depth of lanes that include each other.
 const DEEPEST: usize = 32;
 
-/// Makes the lane `name` of the book.
+/// Compiles the lane `name` of the book.
 pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
     let mut compiler = Compiler::new(book);
     let Some(draft) = compiler.open(name, None) else { return Err(compiler.fault) };
@@ -64,28 +64,28 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
     })
 }
 
-/// What a step waits for while not every name is known.
+/// A dependency of a step, before every name is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
     /// A step that must have ended.
     Step(usize),
     /// A step that must have succeeded.
     Success(usize),
-    /// A step that its task depends on.
+    /// A step that the step's task depends on.
     Dependency(usize),
     /// The names of one `needs`.
     Needs(usize),
-    /// All of a joint, which must have ended.
+    /// A joint, all of which must have ended.
     Joint(usize),
 }
 
-/// The file that is being put in, and what holds in it.
+/// The file whose items are inserted, with its settings.
 struct Scope<'b> {
     path: String,
     form: Form,
     prefix: String,
     env: BTreeMap<String, String>,
-    /// The most time that a step gets, where an included lane says so.
+    /// The time limit of each step, if an included lane sets one.
     timeout: Option<Duration>,
     tasks: &'b BTreeMap<String, Task>,
 }
@@ -96,28 +96,28 @@ impl<'b> Scope<'b> {
     }
 }
 
-/// A step whose name and waits are not settled.
+/// A step without its final name and dependencies.
 struct Pending {
     step: Step,
-    /// Whether the name was made and gives way to others.
+    /// True if the name was generated and yields to given names.
     is_made: bool,
     waits: Vec<Wait>,
 }
 
-/// What a step is called.
+/// The name of a step.
 enum Name {
-    /// This, because somebody says so.
+    /// A given name.
     Given(String),
-    /// This, or this with a number.
+    /// A generated name, which may get a number.
     Made(String),
 }
 
-/// What needs can name.
+/// A target of `needs`.
 struct Label {
-    /// Its last steps.
+    /// The last steps of the target.
     made: Vec<Wait>,
     place: Place,
-    /// Whether it is a dependency, which gives its name to a step.
+    /// True for a dependency that gave its name to a step.
     is_dependency: bool,
 }
 
@@ -128,23 +128,23 @@ struct Compiler<'b> {
     gathers: Vec<Gather>,
     /// The steps of each member of the last group.
     members: Vec<Range<usize>>,
-    /// The number of the member that is being put in, in a group of the lane itself.
+    /// The number of the current member, in a group of the lane itself.
     member: Option<usize>,
-    /// By whole name: what is called so.
+    /// Targets by full name.
     labels: BTreeMap<String, Label>,
     needs: Vec<(Vec<Named>, String, String)>,
-    /// What several wait for together.
+    /// Sets of steps that several steps wait for together.
     joints: Vec<Vec<Wait>>,
-    /// Tasks that are in the lane, by file and name.
+    /// Tasks in the lane, by file and name.
     tasks: BTreeMap<String, Vec<usize>>,
     including: Vec<String>,
     resolving: Vec<String>,
-    /// The test reports of steps, and whose they are.
+    /// The test reports of steps, with the name of the step.
     reports: BTreeMap<PathBuf, String>,
-    /// Items and mentions of tasks so far, and what all steps wait for.
+    /// The numbers of items and task mentions, and of dependencies.
     items: usize,
     waits: usize,
-    /// Whether it has grown too large, which is said once and ends it.
+    /// True if the lane is too large. The compiler reports this once and stops.
     is_full: bool,
     fault: LaneFault,
 }
@@ -176,7 +176,7 @@ impl<'b> Compiler<'b> {
         self.book.lanes.get(lane).map(|chapter| chapter.path.clone()).unwrap_or_default()
     }
 
-    /// The draft of a lane, as far as it could be read; what is wrong with it is told. `from` is who asks.
+    /// Returns the readable part of a lane and reports its problems. `from` is the include.
     fn open(&mut self, lane: &str, from: Option<(&str, Place)>) -> Option<&'b Draft> {
         let Some(chapter) = self.book.lanes.get(lane) else {
             match from {
@@ -198,7 +198,7 @@ impl<'b> Compiler<'b> {
         chapter.draft.as_ref()
     }
 
-    /// Puts entries in one after the other. What has no `needs` waits for everything before it; gives the last steps.
+    /// Inserts entries. Without `needs`, an entry waits for all before. Returns the last steps.
     fn items(&mut self, items: &[Item], scope: &Scope<'b>, first: &[Wait]) -> Vec<Wait> {
         let mut last: Vec<Wait> = Vec::new();
         for item in items {
@@ -222,7 +222,7 @@ impl<'b> Compiler<'b> {
         last
     }
 
-    /// What waits for all of these, or where there are none for the others.
+    /// Returns a dependency on all of `last`, or `otherwise` if `last` is empty.
     fn all_of(&mut self, last: Vec<Wait>, otherwise: &[Wait]) -> Vec<Wait> {
         match last.as_slice() {
             [] => otherwise.to_vec(),
@@ -287,7 +287,7 @@ impl<'b> Compiler<'b> {
         let new = Label { made: made.to_vec(), place: item.place, is_dependency: false };
         if scope.form == Form::Toml {
             self.labels.entry(whole).or_insert(new);
-            return; // nothing can be named there, and nothing needs to be
+            return; // TOML has no names and no `needs`, so labels may repeat
         }
         if let Some(Label { place, is_dependency: false, .. }) = self.labels.insert(whole, new) {
             let message = format!("a second step is named `{}`; the first is in line {}", excerpt(label), place.line);
@@ -295,7 +295,7 @@ impl<'b> Compiler<'b> {
         }
     }
 
-    /// Notes what an item of the lane itself has put in since `start`.
+    /// Records the steps that an item of the lane itself has inserted since `start`.
     fn entry(&mut self, item: &Item, start: usize) {
         let (name, kind) = called(item);
         let items = match &item.kind {
@@ -314,7 +314,7 @@ impl<'b> Compiler<'b> {
             kind,
             items,
             steps: (start..self.steps.len()).collect(),
-            needed: Vec::new(), // is known at the end
+            needed: Vec::new(), // filled in at the end
             when: when.as_ref().map(|when| when.text.clone()),
             timeout: *timeout,
             retries: *retries,
@@ -322,7 +322,7 @@ impl<'b> Compiler<'b> {
         });
     }
 
-    /// Puts another lane in: its steps get its label before their names.
+    /// Inserts another lane. The names of its steps get the item's label as a prefix.
     fn include(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
         if self.including.contains(&named.name) || self.including.len() >= DEEPEST {
             let circle = format!("{} → {}", self.including.join(" → "), named.name);
@@ -353,7 +353,7 @@ impl<'b> Compiler<'b> {
             name,
             run: run.to_owned(),
             shell: options.shell.clone().unwrap_or_else(
-                || vec!["/bin/sh".into(), "-c".into()], /* by path: PATH may lead to what an agent wrote */
+                || vec!["/bin/sh".into(), "-c".into()], /* absolute: PATH may lead to a file of the agent */
             ),
             dir: options.dir.clone(),
             env,
@@ -374,7 +374,7 @@ impl<'b> Compiler<'b> {
         self.steps.len() - 1
     }
 
-    /// Counts what is about to be put in, and says once when that is too much.
+    /// Counts items and dependencies before they are inserted, and reports an excess once.
     fn has_grown(&mut self, items: usize, waits: usize, path: &str, place: Place) -> bool {
         (self.items, self.waits) = (self.items + items, self.waits + waits);
         let most = match self {

@@ -1,4 +1,5 @@
-//! Tasks: the command of a step that names one, with what it depends on before it, each once in a lane.
+//! Compilation of tasks. A step that names a task runs the task's command. Dependencies of tasks
+//! run before, each once in a lane.
 
 use super::{Compiler, Label, Name, Scope, Wait};
 use crate::lane::book::Shared;
@@ -7,10 +8,10 @@ use crate::lane::entry::Gather;
 use crate::yaml::{Problem, excerpt, listed};
 use std::collections::BTreeSet;
 
-/// The longest chain of tasks that depend on each other.
+/// The maximum length of a chain of tasks that depend on each other.
 const LONGEST_CHAIN: usize = 500;
 
-/// A task, and the file that it stands in.
+/// A task with its file.
 #[derive(Clone, Copy)]
 struct Found<'b> {
     name: &'b str,
@@ -19,8 +20,9 @@ struct Found<'b> {
 }
 
 impl<'b> Compiler<'b> {
-    /// A step that is a task: the task's dependencies, then its command. Of a task that only gathers others, these are the step;
-    /// so it is with one that is there already because others depend on it, of which nothing more is said.
+    /// Inserts a step that is a task: the task's dependencies, then its command. A task without a
+    /// command is represented by its dependencies. A task that exists already as a dependency is
+    /// reused, if the item has no further settings.
     pub(super) fn task_step(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
         let Some(found) = self.find_task(named, &scope.path, scope, true) else { return Vec::new() };
         let task = found.task;
@@ -43,14 +45,15 @@ impl<'b> Compiler<'b> {
         let name = format!("{}{}", scope.prefix, item.name.as_ref().unwrap_or(&named.name));
         let name = match scope.form {
             Form::Yaml => Name::Given(name),
-            Form::Toml => Name::Made(name), // a task may stand there twice, and nothing can tell the two apart
+            Form::Toml => Name::Made(name), // a task may occur twice, and nothing distinguishes the two
         };
         let made = self.step(name, cmd, &options, scope, &before);
         self.tasks.insert(format!("{}\0{}", scope.prefix, named.name), vec![made]);
         vec![Wait::Step(made)]
     }
 
-    /// The step of a task that an earlier one depends on, where this item asks for nothing else.
+    /// Returns the existing step of a task that an earlier task depends on, if the item has no
+    /// further settings.
     fn made_for_others(&self, item: &Item, named: &Named, scope: &Scope<'b>) -> Option<Vec<Wait>> {
         let is_bare = item.name.is_none() && item.needs.is_none() && item.options == Options::default();
         let made = self.tasks.get(&format!("{}\0{}", scope.prefix, named.name))?;
@@ -59,7 +62,8 @@ impl<'b> Compiler<'b> {
         is_reused.then(|| made.iter().map(|step| Wait::Dependency(*step)).collect())
     }
 
-    /// Notes what a step stands for that has no command; gives what those wait for that come after it.
+    /// Records the steps that a step without a command represents. Returns the dependencies for the
+    /// steps after it.
     fn gather(&mut self, item: &Item, before: Vec<Wait>, scope: &Scope<'b>) -> Vec<Wait> {
         if let Some(key) = item.options.of_one_command() {
             let problem =
@@ -79,7 +83,7 @@ impl<'b> Compiler<'b> {
         before.into_iter().map(ended).collect()
     }
 
-    /// The last steps of a task that others depend on; put in at its first mention.
+    /// Returns the last steps of a task that others depend on. The first mention inserts the task.
     fn dependency(
         &mut self,
         named: &Named,
@@ -136,7 +140,7 @@ impl<'b> Compiler<'b> {
             let start = self.steps.len();
             let made = self.dependency(dep, path, shared, scope, &waits);
             if of.task.in_order {
-                // What is new waits for all before it; what was there already does not.
+                // New steps wait for all earlier dependencies; existing steps do not.
                 if self.steps.len() > start {
                     tail.clear();
                 }
@@ -145,12 +149,13 @@ impl<'b> Compiler<'b> {
             before.extend(made.into_iter().map(Wait::Dependency));
         }
         self.resolving.pop();
-        // Also when every dependency is there already, it has its place in the order.
+        // The step keeps its place in the order, even if all of its dependencies exist already.
         before.extend(waits);
         before.into_iter().collect()
     }
 
-    /// The task of this name, for the file at `path` that asks for it: as a step, or for another task.
+    /// Finds a task by name, for the file at `path`. `is_step` is true for a step, and false for a
+    /// dependency of a task.
     fn find_task(&mut self, named: &Named, path: &str, scope: &Scope<'b>, is_step: bool) -> Option<Found<'b>> {
         let book = self.book;
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
@@ -190,7 +195,7 @@ impl<'b> Compiler<'b> {
     }
 }
 
-/// What to do where a lane is named in the place of a task.
+/// Returns the hint for a lane that is named in the place of a task.
 fn lane_hint(name: &str, form: Form, is_step: bool) -> String {
     match (form, is_step) {
         (_, false) => "a task depends on tasks alone".into(),

@@ -1,4 +1,5 @@
-//! The terms of a lane, compiled: the steps that make its room ready, and the step that a canary names.
+//! Compilation of a lane's gate settings: the steps that prepare the room, and the step that a
+//! canary names.
 
 use super::{Compiler, Scope};
 use crate::lane::Step;
@@ -7,7 +8,7 @@ use crate::yaml::{Problem, excerpt};
 use std::time::Duration;
 
 impl<'b> Compiler<'b> {
-    /// The commands of `setup`, each after the one before it and only when that one has passed.
+    /// Compiles the commands of `setup`. Each one waits for the success of the previous one.
     pub(super) fn setup(&mut self, items: &[Item], scope: &Scope<'b>) -> Vec<Step> {
         let mut own = Compiler::new(self.book);
         own.including.clone_from(&self.including);
@@ -29,7 +30,7 @@ impl<'b> Compiler<'b> {
     }
 }
 
-/// The time that is left of two: an included lane's and its step's.
+/// Returns the smaller of two time limits: of an included lane and of its step.
 pub(super) fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }

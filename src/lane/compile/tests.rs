@@ -1,4 +1,4 @@
-//! Lanes made of several files, of tasks, and of needs.
+//! Tests of lanes with several files, tasks and `needs`.
 
 use crate::lane::{Book, Entry, EntryKind, Lane, LaneFault, Member};
 use std::time::Duration;
@@ -14,7 +14,8 @@ fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneFault> {
     book.lane(files[0].0)
 }
 
-/// One line a step: its number, name, command, what it waits for, and what of that it needs.
+/// Formats a lane, one line for each step: number, name, command, the steps it waits for, and those
+/// whose success it needs.
 fn drawn(files: &[(&str, &str)]) -> String {
     let lane = lane(files).unwrap_or_else(|fault| panic!("{fault}"));
     let line = |(number, step): (usize, &crate::lane::Step)| {
@@ -193,7 +194,8 @@ fn a_graph_of_a_thousand_steps_is_made_in_no_time() {
     assert_eq!((lane.steps.len(), lane.steps[999].needs.as_slice()), (1000, [949, 950].as_slice()));
 }
 
-/// Lanes `l0` to `l23`, each with these steps, the name of the next one in it for `NEXT`; the last one with others.
+/// Creates lanes `l0` to `l23`. Each has `steps`, with `NEXT` replaced by the name of the next
+/// lane; the last one has `last`.
 fn tower(steps: &str, last: &str) -> Result<Lane, LaneFault> {
     let name = |depth: usize| format!("l{depth}");
     let text = |depth| if depth == 23 { last.to_owned() } else { steps.replace("NEXT", &name(depth + 1)) };

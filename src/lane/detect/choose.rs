@@ -1,5 +1,4 @@
-//! Decides which of the checks that fit every project of a kind are kept beside those that the
-//! project's own CI runs. Pure.
+//! The choice of checks to keep besides those that the project's own CI runs. Pure.
 
 use super::ci::{self, Own};
 use super::facts::Facts;
@@ -8,14 +7,13 @@ use super::{Check, Effect, Findings};
 /// The stack of the steps that come from the project's CI.
 pub(super) const OWN: &str = "own";
 
-/// Lints that no file of the project asks for.
+/// Lints that no file of the project requests.
 const UNASKED: [&str; 4] = ["cargo fmt", "cargo clippy", "gofmt", "go vet"];
 
-/// The reason for which a lint is only reported where the project has no CI that could be read.
+/// The reason why a lint is only reported if the project has no readable CI.
 const NOT_ASKED: &str = "the project does not ask for it; delete `allow_failure` to require it";
 
-/// Takes out of a stack's checks those that the project's CI replaces, and lints that it does not
-/// run.
+/// Removes checks of a stack that the project's CI replaces, and lints that the CI does not run.
 pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     let stack = findings.stack;
     let (is_tested, is_known) = (own.tests(stack), own.knows(stack));
@@ -50,14 +48,14 @@ pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     }
 }
 
-/// Two build systems that build the same where a project has both: for each the stack, its name, and its programs. The second one is
-/// used where only that one is installed.
+/// Pairs of build systems that build the same if a project has both, each with its stack, name and
+/// programs. The second one is used only if the first one is not installed.
 const TWINS: [[(&str, &str, [&str; 2]); 2]; 2] = [
     [("gradle", "Gradle", ["gradle", "gradlew"]), ("maven", "Maven", ["mvn", "mvnw"])],
     [("cmake", "CMake", ["cmake", "ctest"]), ("meson", "Meson", ["meson", "ninja"])],
 ];
 
-/// Leaves one of two build systems: the one that the project's CI runs, else the one that is installed.
+/// Keeps one of two build systems: the one that the project's CI runs, otherwise the installed one.
 pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts) {
     for twins in &TWINS {
         let has_checks =
@@ -79,7 +77,7 @@ pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts
     }
 }
 
-/// The tool that a check uses: that of its script, where it is one.
+/// Returns the tool of a check. For a script of `package.json`, this is the script.
 fn tool_of(check: &Check, facts: &Facts) -> String {
     if check.run.contains("gofmt") {
         return "gofmt".into();
@@ -93,7 +91,7 @@ fn tool_of(check: &Check, facts: &Facts) -> String {
     }
 }
 
-/// The steps of the project's CI as findings like those of a stack.
+/// Turns the steps of the project's CI into findings like those of a stack.
 pub(super) fn findings(own: Own) -> Findings {
     let mut findings = Findings::new(OWN, "");
     findings.remarks = own.remarks;

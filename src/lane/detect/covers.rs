@@ -1,9 +1,10 @@
-//! Whether the checks of the root reach a module of the same kind in a folder below. Pure.
+//! The question whether checks of the root cover a module of the same kind in a folder below. Pure.
 
 use super::facts::{Facts, has_table};
 use toml::de::{DeTable, DeValue};
 
-/// Whether what this marker stands for in the folder is checked with the root, which has checks of that kind itself.
+/// Returns true if checks of the root cover a folder with this marker. The root must have checks of
+/// this kind.
 pub(super) fn covers(root: &Facts, folder: &str, marker: &str) -> bool {
     match marker {
         "Cargo.toml" => is_cargo_member(root.text("Cargo.toml"), folder),
@@ -12,19 +13,20 @@ pub(super) fn covers(root: &Facts, folder: &str, marker: &str) -> bool {
                 ["pnpm-workspace.yaml", "lerna.json", "nx.json", "turbo.json"].iter().any(|file| root.has(file));
             is_said || root.text("package.json").contains("\"workspaces\"")
         }
-        // These stop at a folder that is a module of its own.
+        // These tools stop at a folder that is a separate module.
         "go.mod" | "Gemfile" | "Package.swift" => false,
-        // pytest and unittest look into every folder, Gradle and Maven name their modules, recipes are not looked for twice.
+        // pytest and unittest search every folder. Gradle and Maven list their modules. Recipes are
+        // not searched twice.
         _ => true,
     }
 }
 
-/// Whether a crate in this folder is a member of the root's workspace.
+/// Returns true if a crate in this folder is a member of the root's workspace.
 fn is_cargo_member(text: &str, folder: &str) -> bool {
     if !has_table(text, "workspace") {
         return false;
     }
-    let Ok(table) = DeTable::parse(text) else { return true }; // cargo says what is wrong with it
+    let Ok(table) = DeTable::parse(text) else { return true }; // cargo reports the error
     let workspace = table.get_ref().get("workspace").and_then(|workspace| workspace.get_ref().as_table());
     let listed = |key: &str| {
         let paths = workspace.and_then(|workspace| workspace.get(key)).and_then(|paths| paths.get_ref().as_array());
@@ -33,7 +35,7 @@ fn is_cargo_member(text: &str, folder: &str) -> bool {
     !listed("exclude") && (listed("members") || depends_on(table.get_ref(), folder))
 }
 
-/// Whether this folder is what a path of a manifest says, in which `*` stands for a name.
+/// Returns true if a path in a manifest, with `*` as a wildcard for one name, matches this folder.
 fn is_meant(path: &str, folder: &str) -> bool {
     let names =
         |path: &str| path.split('/').filter(|name| !["", "."].contains(name)).map(str::to_owned).collect::<Vec<_>>();
@@ -45,7 +47,8 @@ fn is_meant(path: &str, folder: &str) -> bool {
     path.len() == folder.len() && path.iter().zip(&folder).all(is_name)
 }
 
-/// Whether something in a manifest depends on the crate in this folder: such crates are members, too.
+/// Returns true if a manifest depends on the crate in this folder. Crates of this kind are members
+/// too.
 fn depends_on(table: &DeTable<'_>, folder: &str) -> bool {
     let is_path = |value: &DeValue<'_>| value.as_str().is_some_and(|path| is_meant(path, folder));
     table.iter().any(|(key, value)| {

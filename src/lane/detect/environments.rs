@@ -1,14 +1,14 @@
-//! The virtual environments of a Python project, and the folders that its modules are in. Pure.
+//! The virtual environments of a Python project, and the folders of its modules. Pure.
 
 use super::facts::{Facts, has_table};
 
-/// Environments of the project itself, which people activate.
+/// The project's own environments, which users activate.
 const OWN: [&str; 2] = [".venv", "venv"];
 
 /// A virtual environment below the project's root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Environment<'f> {
-    /// Its folder: `.venv`, `.tox/py`.
+    /// The folder: `.venv`, `.tox/py`.
     folder: &'f str,
 }
 
@@ -22,9 +22,9 @@ impl<'f> Environment<'f> {
     }
 }
 
-/// The environments, the best first: the project's own, then those of tox and nox. Among these, an
-/// environment that has pytest precedes the others, and one whose name is that of tests precedes
-/// those that also measure coverage.
+/// Lists the environments, the best first: the project's own, then those of tox and nox. Among the
+/// latter, environments with pytest come first. Environments named after tests precede others, and
+/// those that also measure coverage come last.
 pub(super) fn list(facts: &Facts) -> Vec<Environment<'_>> {
     let own =
         OWN.iter().filter(|folder| facts.has(&format!("{folder}/bin/python"))).map(|folder| Environment { folder });
@@ -41,28 +41,27 @@ pub(super) fn list(facts: &Facts) -> Vec<Environment<'_>> {
     own.chain(made).collect()
 }
 
-/// The environment that the tests run in, where one is made: the project's own, else one that has
-/// pytest.
+/// Returns the environment for tests, if one exists: the project's own, otherwise one with pytest.
 pub(super) fn of_tests(facts: &Facts) -> Option<Environment<'_>> {
     list(facts).into_iter().find(|environment| OWN.contains(&environment.folder) || environment.has(facts, "pytest"))
 }
 
-/// The path of a tool in the first environment that has it.
+/// Returns the path of a tool in the first environment that has it.
 pub(super) fn program(facts: &Facts, tool: &str) -> Option<String> {
     let all = OWN.into_iter().map(|folder| Environment { folder }).chain(list(facts));
     all.into_iter().find(|environment| environment.has(facts, tool)).map(|environment| environment.program(tool))
 }
 
-/// Returns whether the project's own environment was made by something else than uv, such as
-/// `python3 -m venv`. uv would replace what is installed there.
+/// Returns true if another tool than uv, such as `python3 -m venv`, created the project's own
+/// environment. uv would replace the packages in it.
 pub(super) fn is_foreign_to_uv(facts: &Facts) -> bool {
     let text = facts.text(".venv/pyvenv.cfg");
     let is_of_uv = |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "uv");
     !text.is_empty() && !text.lines().any(is_of_uv)
 }
 
-/// Returns whether Python has to be told that the modules are in `src`: they are there, and neither
-/// an editable install nor the configuration of pytest names the folder.
+/// Returns true if Python needs `src` in its path: modules are there, and neither an editable
+/// install nor the configuration of pytest names the folder.
 pub(super) fn hides_sources(facts: &Facts, environment: Option<Environment<'_>>) -> bool {
     let is_package = |path: &String| path.strip_prefix("src/").is_some_and(|rest| rest.ends_with("/__init__.py"));
     let has_sources =

@@ -1,7 +1,9 @@
-//! Guesses how a project is checked from the files that lie in it: facts in, the lane `verify` out, as YAML that may be kept. Pure.
+//! Detection of a project's checks from its files. Pure: it turns facts into the lane `verify`,
+//! written as a YAML file that users may keep.
 //!
-//! Commands come from tables here and never from the project, which only decides which of them are used: its own package
-//! manager, the tools it has configured, the recipes it has. What is not installed is left out, and said.
+//! All commands come from tables in this module. The project only selects among them: by its
+//! package manager, its configured tools and its recipes. Checks with missing programs are left
+//! out, with a remark.
 
 mod choose;
 mod ci;
@@ -26,20 +28,20 @@ use super::{Lane, LaneFault};
 use crate::yaml::listed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of the lane that is detected: the default gate.
+/// The name of the detected lane, the default gate.
 pub const DETECTED_LANE: &str = "verify";
 
-/// What a project's files say about how it is checked.
+/// The checks detected in a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detected {
     /// The files that led to steps: `Cargo.toml`, `web/package.json`.
     pub markers: Vec<String>,
-    /// What was left out and why, and what has to be done first; a line each.
+    /// Omitted checks with the reasons, and necessary preparations, one line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
     /// Ignored files that the room needs, each with the checks that read it.
     included: BTreeMap<String, BTreeSet<String>>,
-    /// The form of the files that are written.
+    /// The form of the written file.
     pub style: Style,
 }
 
@@ -47,39 +49,40 @@ pub struct Detected {
 struct Check {
     name: String,
     run: String,
-    /// The folder that it runs in; the root when absent.
+    /// The folder of the check; `None` for the root.
     dir: Option<String>,
     effect: Effect,
-    /// The reason why its failure is only reported.
+    /// The reason why a failure is only reported.
     may_fail: Option<String>,
     env: BTreeMap<String, String>,
-    /// The file of the project's own CI that it comes from.
+    /// The file of the project's CI that the check comes from.
     from: Option<String>,
 }
 
-/// What a check does besides looking, which decides what it may run beside. In the order in which checks run.
+/// The effect of a check on files, which decides about parallel checks. Checks run in the order of
+/// the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
-    /// It reads the sources and writes to caches that know locks.
+    /// Reads the sources, and writes only to caches with locks.
     Reads,
-    /// It may write anywhere: it runs alone.
+    /// May write anywhere, so it runs alone.
     Builds,
-    /// The same, and it is a test.
+    /// A test. It may write anywhere, so it runs alone.
     Tests,
 }
 
-/// What one stack or one recipe file gives.
+/// The findings for one stack or one recipe file.
 #[derive(Debug)]
 struct Findings {
     stack: &'static str,
     marker: String,
     checks: Vec<Check>,
     remarks: Vec<String>,
-    /// A remark on what is left out, for which the steps of the project's CI may stand in.
+    /// A remark on an omission that steps of the project's CI may compensate.
     unless_by_ci: Option<String>,
 }
 
-/// The ecosystems, each with its own way to look.
+/// The stacks, each with its detection function.
 const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
     toolchains::cargo,
     node::look,
@@ -91,7 +94,8 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
     toolchains::maven,
 ];
 
-/// Looks for every stack. Where the root has none, the folders below are looked into; else those that have others are named.
+/// Detects the checks of every stack. Without checks in the root, it searches the subfolders.
+/// Otherwise it names the subfolders with separate projects.
 pub fn detect(facts: &Facts) -> Detected {
     let mut detected = one_folder(facts);
     node::leave_out_unable(&mut detected, facts);
@@ -121,8 +125,9 @@ pub fn detect(facts: &Facts) -> Detected {
     detected
 }
 
-/// Looks into one folder. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones. Where there is
-/// nothing of all that, tests of Python are told by their names.
+/// Detects the checks of one folder. Recipes (just, make, scripts) are used only if no stack has
+/// tests, because they usually run the same tests. Without any other check, Python tests are
+/// detected by their names.
 fn one_folder(facts: &Facts) -> Detected {
     let own = ci::look(facts);
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
@@ -158,7 +163,8 @@ fn one_folder(facts: &Facts) -> Detected {
     detected
 }
 
-/// One list of checks, in the order of what they do; names of several stacks are told apart.
+/// Gathers all checks into one list, in the order of their effects. Checks of several stacks get
+/// distinct names.
 fn gather(found: Vec<Findings>) -> Detected {
     let is_mixed = found.iter().filter(|findings| !findings.checks.is_empty()).count() > 1;
     let mut detected = Detected::default();
@@ -187,12 +193,12 @@ fn gather(found: Vec<Findings>) -> Detected {
 }
 
 impl Detected {
-    /// Whether nothing was found that could check the project.
+    /// Returns true if no check was found.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty()
     }
 
-    /// Adds what was found in a folder below.
+    /// Adds the checks of a subfolder.
     fn add(&mut self, folder: &str, found: Self) {
         self.markers.extend(found.markers.into_iter().map(|marker| format!("{folder}/{marker}")));
         self.remarks.extend(found.remarks.into_iter().map(|remark| format!("{folder}: {remark}")));
@@ -205,18 +211,19 @@ impl Detected {
         }));
     }
 
-    /// Returns whether a check looks at how the sources are written, as a lint does.
+    /// Returns true if a check judges the form of the sources, as a lint does.
     pub fn is_lint(&self, name: &str) -> bool {
         self.checks.iter().any(|check| check.name == name && check.is_lint())
     }
 
-    /// Has the failure of a check only reported, with the reason.
+    /// Makes the failure of a check only reported, with the reason.
     pub fn let_fail(&mut self, name: &str, why: &str) {
         let named = self.checks.iter_mut().filter(|check| check.name == name);
         named.for_each(|check| check.may_fail = Some(why.to_owned()));
     }
 
-    /// Leaves a check out, with the reason. A test stays, and so does the only check. Returns whether the check was left out.
+    /// Leaves a check out, with the reason. A test is kept, and so is the only check. Returns true
+    /// if the check was left out.
     pub fn leave_out(&mut self, name: &str, why: &str) -> bool {
         let is_it = |check: &mut Check| check.name == name && check.effect != Effect::Tests;
         if self.checks.iter().all(|check| check.name == name) {
@@ -227,38 +234,39 @@ impl Detected {
         !left_out.is_empty()
     }
 
-    /// Has the room bring an ignored file that a check reads. Returns whether it did not before.
+    /// Adds an ignored file that a check reads to the room. Returns true if the pair is new.
     pub fn include(&mut self, path: &str, name: &str) -> bool {
         self.included.entry(path.to_owned()).or_default().insert(name.to_owned())
     }
 
-    /// Leaves out the ignored files that help none of the checks that read them.
+    /// Drops the ignored files that help none of the checks that read them.
     pub fn keep_included(&mut self, is_helped: impl Fn(&str) -> bool) {
         self.included.values_mut().for_each(|names| names.retain(|name| is_helped(name)));
         self.included.retain(|_, names| !names.is_empty());
     }
 
-    /// The ignored files that the room brings.
+    /// Returns the ignored files for the room.
     pub fn included(&self) -> impl Iterator<Item = &str> {
         self.included.keys().map(String::as_str)
     }
 
-    /// The lane's file, with comments.
+    /// Writes the file of the lane, with comments.
     pub fn yaml(&self) -> String {
         page::write(self)
     }
 
-    /// The lane, as its file would be read.
+    /// Parses the detected lane from its file.
     ///
     /// # Errors
-    /// Where there are no steps, as for every lane without any.
+    ///
+    /// When there are no steps, as for every lane without steps.
     pub fn lane(&self) -> Result<Lane, LaneFault> {
         super::parse(DETECTED_LANE, "(detected)", &self.yaml())
     }
 }
 
 impl Check {
-    /// Returns whether it looks at how the sources are written, and not at what they do.
+    /// Returns true if the check judges the form of the sources, not their behavior.
     fn is_lint(&self) -> bool {
         let is_lint = |part: &str| ["fmt", "format", "lint", "types", "typecheck", "typing", "vet"].contains(&part);
         self.effect == Effect::Reads || (self.effect == Effect::Builds && self.name.split(['-', '/']).any(is_lint))
@@ -282,7 +290,7 @@ impl Findings {
         });
     }
 
-    /// A check that needs this program; without it the check is left out.
+    /// Adds a check that needs this program. Without the program, the check is left out.
     fn check_by(&mut self, facts: &Facts, program: &str, effect: Effect, name: &str, run: impl Into<String>) {
         let run = run.into();
         if facts.has_program(program) {
@@ -296,7 +304,7 @@ impl Findings {
         self.remarks.push(remark.into());
     }
 
-    /// Says that something is left out because there is no such program.
+    /// Remarks that a check is left out because its program is missing.
     fn lacks(&mut self, what: &str, program: &str) {
         self.remark(lacking(what, program));
     }
@@ -310,7 +318,7 @@ impl Findings {
     }
 }
 
-/// Says that something is left out because there is no such program.
+/// Formats the remark about a missing program.
 fn lacking(what: &str, program: &str) -> String {
     format!("left out: {what}, because `{program}` is not installed")
 }

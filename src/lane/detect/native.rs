@@ -1,10 +1,10 @@
-//! Projects in C and C++ that are built by CMake or Meson.
+//! C and C++ projects that are built by CMake or Meson.
 
 use super::facts::{Facts, names};
 use super::{Effect, Findings, ci};
 use std::collections::BTreeMap;
 
-/// The options with which the project's CI configures a build, and the file that says so.
+/// The options with which the project's CI configures a build, and the file that sets them.
 type Options = BTreeMap<&'static str, (Vec<String>, String)>;
 
 pub(super) fn look(facts: &Facts, options: &Options) -> Vec<Findings> {
@@ -19,7 +19,8 @@ fn cmake(facts: &Facts, options: &Options) -> Option<Findings> {
     let mut found = Findings::new("cmake", "CMakeLists.txt");
     let (build, is_ignored) = folder(facts);
     let option = joined(options, "cmake");
-    // What a build leaves would else be taken for the project's own. Meson does the same by itself.
+    // Otherwise git would treat build output as files of the project. Meson writes this file
+    // itself.
     let hide = if is_ignored { String::new() } else { format!("echo '*' >{build}/.gitignore && ") };
     found.check_by(
         facts,
@@ -57,12 +58,13 @@ fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
     Some(found)
 }
 
-/// Returns whether another build system of the project calls this one.
+/// Returns true if another build system of the project calls this one.
 fn has_better(facts: &Facts) -> bool {
     facts.first(&["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "go.mod"]).is_some()
 }
 
-/// The folder to build in, and whether git ignores it: one that git ignores, else one that is not there yet.
+/// Returns the build folder, and whether git ignores it. The folder is one that git ignores, or one
+/// that does not exist yet.
 fn folder(facts: &Facts) -> (&'static str, bool) {
     let ignored = [".gitignore", ".git/info/exclude"].iter().flat_map(|file| facts.text(file).lines());
     let mut ignored = ignored.map(|line| line.trim().trim_matches('/').trim_end_matches('*').trim_end_matches('/'));

@@ -1,10 +1,11 @@
-//! JavaScript and TypeScript: the scripts of `package.json` by the project's own package manager, else its installed tools.
+//! JavaScript and TypeScript projects: the scripts of `package.json`, run by the project's package
+//! manager, otherwise installed tools.
 
 use super::facts::Facts;
 use super::{Check, Detected, Effect, Findings, lacking};
 use serde_json::Value;
 
-/// What a step is made from: its name, and the scripts that would do, the best first.
+/// The steps, each with its name and suitable scripts, the best first.
 #[rustfmt::skip]
 const SCRIPTS: [(&str, Effect, &[&str]); 6] = [
     ("fmt", Effect::Reads, &["format:check", "fmt:check", "check:format", "check-format", "format-check", "prettier:check"]),
@@ -15,7 +16,8 @@ const SCRIPTS: [(&str, Effect, &[&str]); 6] = [
     ("test", Effect::Tests, &["test", "test:ci", "test:unit"]),
 ];
 
-/// What is run where no script makes a step of that name: the tool, its arguments, and the starts of files that configure it.
+/// The tools for steps without a script, each with its arguments and the prefixes of its
+/// configuration files.
 const TOOLS: [(&str, Effect, &str, &str, &[&str]); 6] = [
     ("fmt", Effect::Reads, "prettier", " --check .", &[".prettierrc", "prettier.config."]),
     ("lint", Effect::Reads, "eslint", " .", &["eslint.config.", ".eslintrc"]),
@@ -58,7 +60,7 @@ pub(super) fn look(facts: &Facts) -> Option<Findings> {
     Some(found)
 }
 
-/// The package manager that the manifest names, else that of the lock file, else npm.
+/// Returns the package manager of the manifest, otherwise that of the lock file, otherwise npm.
 fn manager(manifest: &Value, facts: &Facts) -> Option<&'static str> {
     if let Some(named) = manifest["packageManager"].as_str() {
         let name = named.split('@').next().unwrap_or_default();
@@ -79,7 +81,7 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts)
         match present.find(|(script, _)| hindrance(script).is_none()) {
             None if name == "test" && is_there && parts(found, manifest, first, manager, facts) => {}
             None => found.remark(format!("left out: script `{first}`, because {}", why.unwrap_or_default())),
-            Some((_, text)) if name == "check" && text.contains("run ") => {} // it is made of those that stand here
+            Some((_, text)) if name == "check" && text.contains("run ") => {} // its parts are steps already
             Some((script, _)) if is_there => {
                 // A script that may write runs alone.
                 let is_safe = effect != Effect::Reads || super::ci::script_only_reads(manifest, script);
@@ -94,10 +96,11 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts)
     }
 }
 
-/// Leaves out the steps that run a script of the root whose program is neither among the installed packages nor in the search path.
+/// Leaves out steps that run a script of the root whose program is neither an installed package nor
+/// in the search path.
 pub(super) fn leave_out_unable(detected: &mut Detected, facts: &Facts) {
     if !facts.has("node_modules") {
-        return; // what is not installed yet is said by another remark
+        return; // another remark covers packages that are not installed
     }
     let manifest = manifest(facts);
     let lacked = |check: &Check| {
@@ -118,7 +121,8 @@ pub(super) fn leave_out_unable(detected: &mut Detected, facts: &Facts) {
     }
 }
 
-/// Adds the checks among what the script of the tests runs, where it also changes files. Returns whether there are any.
+/// Adds the checks among the commands of a test script that also changes files. Returns true if
+/// there are any.
 fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, facts: &Facts) -> bool {
     let parts = super::ci::script_parts(manifest, script);
     let before = found.checks.len();
@@ -141,7 +145,7 @@ fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, fa
     found.checks.len() > before
 }
 
-/// Why a script is no check.
+/// Returns the reason why a script is not a check.
 pub(super) fn obstacle(text: &str) -> Option<&'static str> {
     let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
     if text.trim().is_empty() || text.contains("no test specified") {
@@ -174,15 +178,16 @@ fn tools(found: &mut Findings, manifest: &Value, facts: &Facts) {
     }
 }
 
-/// The manifest of a project, or nothing that holds anything.
+/// Returns the manifest of a project, or `null` if it cannot be read.
 pub(super) fn manifest(facts: &Facts) -> Value {
     serde_json::from_str(facts.text("package.json").trim_start_matches('\u{feff}')).unwrap_or_default()
 }
 
-/// A tool of Node with its arguments, as it is started in this project.
+/// Returns the command line that starts a Node tool in this project.
 ///
 /// # Errors
-/// The reason why it cannot be started.
+///
+/// The reason why the tool cannot be started.
 pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
     let tool = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
     let program = format!("node_modules/.bin/{tool}");

@@ -1,16 +1,17 @@
-//! Writes a detected lane as a file for people: what it was made from, what is not in it, then steps in block style.
+//! The file of a detected lane, written for users: its sources, omitted checks, and the steps in
+//! block style.
 
 use super::{Check, Detected, Effect, Style};
 use crate::yaml::listed;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Test runners of Node watch for changes unless `CI` is set.
+/// The environment for Node's test runners, which watch for changes unless `CI` is set.
 const CI: &str = "env:\n{indent}CI: '1'{mark} test runners do not watch for changes\n";
 /// The length from which Prettier folds a line.
 const LONGEST: usize = 80;
 
-/// The whole file. Without checks it has no steps, and is no lane.
+/// Writes the whole file. Without checks, the file has no steps and is not a lane.
 pub(super) fn write(detected: &Detected) -> String {
     let style = detected.style;
     let level = " ".repeat(style.indent);
@@ -44,7 +45,7 @@ pub(super) fn write(detected: &Detected) -> String {
     page
 }
 
-/// The ignored files that the room brings, with the checks that read them.
+/// Writes the ignored files for the room, with the checks that read them.
 fn included(detected: &Detected, level: &str) -> String {
     let mut text = String::new();
     if !detected.included.is_empty() {
@@ -58,12 +59,12 @@ fn included(detected: &Detected, level: &str) -> String {
     text
 }
 
-/// Adds a comment. Its lines are not too long for linters.
+/// Adds a comment, with lines short enough for linters.
 fn comment(page: &mut String, indent: &str, text: &str) {
     page.push_str(&folded(&format!("{indent}#"), text));
 }
 
-/// The words of a text in lines that begin so.
+/// Folds a text into lines with this prefix.
 fn folded(start: &str, text: &str) -> String {
     let (mut page, mut line) = (String::new(), start.to_owned());
     for word in text.split(|c: char| c.is_control() || c == ' ').filter(|word| !word.is_empty()) {
@@ -76,12 +77,12 @@ fn folded(start: &str, text: &str) -> String {
     page + &line + "\n"
 }
 
-/// The sign of a comment behind something.
+/// Returns the sign before a trailing comment.
 fn mark(style: Style) -> &'static str {
     if style.is_for_yamllint { "  #" } else { " #" }
 }
 
-/// Returns whether something runs by Node.
+/// Returns true if the lane uses Node.
 fn is_node(detected: &Detected) -> bool {
     let starts = |check: &Check| {
         ["npm ", "pnpm ", "yarn ", "bun ", "node_modules/"].iter().any(|start| check.run.starts_with(start))
@@ -117,8 +118,9 @@ fn step(page: &mut String, check: &Check, column: usize, style: Style) {
     }
 }
 
-/// A text under a key of this length in this column: plain where nothing in it means anything to YAML, else as a block, in which
-/// nothing does. Formatters leave both as they are, unless they fold what is plain and long.
+/// Writes a text as the value of a key of this length in this column. A text without special
+/// meaning in YAML is plain, any other text is a block. Formatters do not change either form,
+/// except that they may fold long plain text.
 fn block(text: &str, column: usize, key: usize, style: Style) -> String {
     let is_folded = (style.folds || style.is_for_yamllint) && column + key + ": ".len() + text.len() > LONGEST;
     if is_plain(text) && !is_folded {
@@ -130,8 +132,8 @@ fn block(text: &str, column: usize, key: usize, style: Style) -> String {
     format!("|-\n{}{text}", " ".repeat(column + style.indent))
 }
 
-/// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in quotes,
-/// of the kind that Prettier would choose.
+/// Writes a text as a YAML scalar: plain if it has no special meaning in YAML, otherwise with the
+/// quotes that Prettier would choose.
 fn scalar(text: &str, is_single: bool) -> String {
     let is_simple = !text.contains(['\\', '"']) && text.chars().all(|c| !c.is_control());
     if is_plain(text) {
@@ -151,5 +153,5 @@ fn is_plain(text: &str) -> bool {
     begins && text.chars().all(plain) && !text.contains("  ") && !is_map && !is_meant
 }
 
-/// Words that some YAML takes for something else than text.
+/// Words that some YAML versions do not read as text.
 const MEANT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];

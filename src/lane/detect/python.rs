@@ -1,4 +1,5 @@
-//! Python: the tools that the project configures, and its tests by pytest or unittest, in the project's own environment.
+//! Python projects: the tools that the project configures, and its tests with pytest or unittest,
+//! in the project's own environment.
 
 use super::environments::{self, Environment};
 use super::facts::{Facts, has_table, is_python_test, names};
@@ -9,7 +10,7 @@ const MARKERS: [&str; 7] = [
     "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "Pipfile",
 ];
 
-/// A checker: what it is called as a step, how it is run, and what configures it.
+/// A checker: the name of its step, its command, and its configuration.
 struct Tool {
     name: &'static str,
     program: &'static str,
@@ -28,9 +29,9 @@ const TOOLS: [Tool; 6] = [
     Tool { name: "pyright", program: "pyright", arguments: "", tables: &["tool.pyright"], files: &["pyrightconfig.json"] },
 ];
 
-/// Files of requirements.
+/// Requirements files.
 const REQUIREMENTS: [&str; 3] = ["requirements.txt", "requirements-dev.txt", "requirements_dev.txt"];
-/// Files of packages, with the keys under which they name dependencies.
+/// Packaging files, with the keys that list dependencies.
 const NAMING: [(&str, &[&str]); 3] = [
     ("pyproject.toml", &["dependencies", "optional-dependencies"]),
     ("setup.py", &["install_requires", "extras_require", "tests_require"]),
@@ -45,7 +46,7 @@ pub(super) fn look(facts: &Facts) -> Option<Findings> {
     facts.first(&MARKERS).map(|marker| found(facts, marker))
 }
 
-/// The same for a folder that says nothing of itself, but has tests.
+/// Detects the tests of a folder without a Python marker file.
 pub(super) fn of_tests(facts: &Facts) -> Option<Findings> {
     let test = facts.paths.iter().find(|path| is_python_test(path)).filter(|_| facts.first(&MARKERS).is_none());
     test.map(|test| found(facts, test))
@@ -94,9 +95,10 @@ impl<'f> Project<'f> {
     }
 }
 
-/// The interpreter of this project.
+/// Returns the interpreter of this project.
 ///
 /// # Errors
+///
 /// The reason why there is none.
 pub(super) fn interpreter(facts: &Facts) -> Result<String, String> {
     Project::open(facts).python().ok_or_else(no_python)
@@ -106,10 +108,11 @@ fn no_python() -> String {
     "`python3` is not installed".to_owned()
 }
 
-/// A tool of Python with its arguments, as it is started in this project.
+/// Returns the command line that starts a Python tool in this project.
 ///
 /// # Errors
-/// The reason why it cannot be started.
+///
+/// The reason why the tool cannot be started.
 pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
     let project = Project::open(facts);
     let python = project.python().ok_or_else(no_python)?;
@@ -127,7 +130,7 @@ pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String>
     }
 }
 
-/// The lines of a table of a file in TOML, without those of its own tables.
+/// Returns the lines of a table in a TOML file, without its subtables.
 fn table<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != name).skip(1);
     let is_header = |line: &&str| line.starts_with('[') && line.ends_with(']') && !line.contains(['"', '\'']);
@@ -136,14 +139,15 @@ fn table<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 
 struct Project<'f> {
     facts: &'f Facts,
-    /// The environment manager that is used, and there.
+    /// The environment manager that the project uses, if installed.
     manager: Option<&'static str>,
-    /// The environment that the tests run in, where no manager has it.
+    /// The environment for tests, if no manager provides it.
     environment: Option<Environment<'f>>,
 }
 
 impl Project<'_> {
-    /// Says how the dependencies are installed, where the project names some and has no environment for them.
+    /// Describes how to install the dependencies, if the project names some and has no environment
+    /// for them.
     fn uninstalled(&self) -> Option<String> {
         let facts = self.facts;
         if self.manager.is_some() || !environments::list(facts).is_empty() {
@@ -180,7 +184,7 @@ impl Project<'_> {
         let wants_pytest = self.names("pytest")
             || self.has_table(&["tool.pytest", "tool:pytest", "pytest"])
             || self.facts.first(&["pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"]).is_some()
-            || files.iter().any(has_functions) // unittest would pass them over
+            || files.iter().any(has_functions) // unittest would ignore them
             || (!files.is_empty() && !files.iter().any(is_unittest));
         let in_venv = environments::program(self.facts, "pytest").is_some();
         match (self.python(), wants_pytest || in_venv) {
@@ -197,8 +201,8 @@ impl Project<'_> {
         }
     }
 
-    /// pytest as it finds the modules of the project: by the interpreter that has it, which finds
-    /// packages beside the tests, too; else the program, which may not find them by itself.
+    /// Returns the call of pytest that finds the modules of the project. The interpreter with
+    /// pytest also finds packages beside the tests; the program alone may not.
     fn pytest(&self, python: &str) -> Option<String> {
         let by_interpreter = || format!("{}{python} -m pytest", self.sources());
         match self.program("pytest") {
@@ -209,13 +213,14 @@ impl Project<'_> {
         }
     }
 
-    /// The assignment before a command by which Python finds the project's modules, where it would not.
+    /// Returns the assignment with which Python finds the project's modules, if it is necessary.
     fn sources(&self) -> &'static str {
         let is_hidden = self.manager.is_none() && environments::hides_sources(self.facts, self.environment);
         if is_hidden { "PYTHONPATH=src " } else { "" }
     }
 
-    /// Where unittest is to begin: in the root if tests are there, else in their folder, as a package if it is one.
+    /// Returns the start folder for unittest: the root if tests are there, otherwise their folder,
+    /// as a package if it is one.
     fn place_of(&self, files: &[&String]) -> String {
         let folders: Option<Vec<&str>> = files.iter().map(|path| Some(path.split_once('/')?.0)).collect();
         match folders.as_deref().and_then(<[&str]>::first) {
@@ -234,7 +239,8 @@ impl Project<'_> {
         files.into_iter().any(|text| tables.iter().any(|table| has_table(text, table)))
     }
 
-    /// mypy is told what to read only where its configuration does not say so.
+    /// Returns the arguments of a tool. mypy gets paths only if its configuration does not name
+    /// any.
     fn arguments(&self, tool: &Tool) -> &'static str {
         let says = |file: &&str| {
             let keys = self.facts.text(file).lines().filter_map(|line| line.split_once('='));
@@ -242,7 +248,7 @@ impl Project<'_> {
         };
         let is_told =
             tool.program == "mypy" && ["mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"].iter().any(says);
-        // `fix = true` has ruff write unless a flag says otherwise.
+        // With `fix = true`, ruff writes files unless a flag prevents it.
         let is_fix = |line: &str| {
             line.split_once('=').is_some_and(|(key, value)| key.trim() == "fix" && value.trim().starts_with("true"))
         };
@@ -259,15 +265,17 @@ impl Project<'_> {
         MARKERS.iter().chain(&["tox.ini"]).any(|file| names(self.facts.text(file), package))
     }
 
-    /// How a tool is started: by the manager if the project names it, in a virtual environment, or from the search path.
+    /// Returns the start of a tool: by the manager if the project names the tool, from a virtual
+    /// environment, or from the search path.
     fn program(&self, tool: &str) -> Option<String> {
         let managed = self.manager.filter(|_| self.names(tool)).map(|manager| format!("{manager} run {tool}"));
         let in_environment = || environments::program(self.facts, tool);
         managed.or_else(in_environment).or_else(|| self.facts.has_program(tool).then(|| tool.into()))
     }
 
-    /// Whether this interpreter has the package of this program: one manager starts both, they are in one virtual environment, or the
-    /// program's first line names the interpreter.
+    /// Returns true if this interpreter has the package of this program. That is so if one manager
+    /// starts both, if both are in one virtual environment, or if the program's first line names
+    /// the interpreter.
     fn is_of(&self, python: &str, program: &str) -> bool {
         let place = |command: &str| command.rfind(['/', ' ']).map(|end| command[..=end].to_owned());
         match (place(python), place(program)) {

@@ -1,4 +1,4 @@
-//! Checks that a project has written down itself: recipes of a justfile, targets of a Makefile, scripts.
+//! Checks that a project defines itself: recipes of a justfile, targets of a Makefile, and scripts.
 
 use super::facts::Facts;
 use super::{Effect, Findings};
@@ -36,10 +36,10 @@ const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 const TASKFILES: [&str; 4] = ["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"];
 
-/// The names of recipes, each with those that it runs first.
+/// The names of recipes, each with its prerequisites.
 type Recipes<'t> = BTreeMap<&'t str, Vec<&'t str>>;
 
-/// What each kind of recipe gives; the first that gives anything is enough.
+/// Returns the findings of the first kind of recipes that has any.
 pub(super) fn look(facts: &Facts) -> Vec<Findings> {
     let just = facts.first(&JUSTFILES).map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
     let task = facts.first(&TASKFILES).map(|file| of(facts, "task", file, &task_names(facts.text(file))));
@@ -53,7 +53,7 @@ pub(super) fn look(facts: &Facts) -> Vec<Findings> {
     just.into_iter().chain(task).chain(make).chain(scripts(facts)).collect()
 }
 
-/// The recipes of a program, where its file is there.
+/// Returns the names of a program's recipes, if its file exists.
 pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f str>> {
     let recipes = match program {
         "make" => make_targets(facts.text(facts.first(&MAKEFILES)?)),
@@ -63,7 +63,7 @@ pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f 
     Some(recipes.into_keys().collect())
 }
 
-/// The reason why no recipe of a program can be run.
+/// Returns the reason why no recipe of a program can run.
 pub(super) fn obstacle(facts: &Facts, program: &str) -> Option<&'static str> {
     let made = ["configure", "configure.ac", "configure.in", "Makefile.in", "Makefile.am"];
     (program == "make" && facts.first(&made).is_some())
@@ -108,7 +108,7 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
     found
 }
 
-/// Whether running one recipe runs the other.
+/// Returns true if running `one` also runs `other`.
 fn runs(recipes: &Recipes<'_>, one: &str, other: &str) -> bool {
     let (mut seen, mut next) = (BTreeSet::new(), vec![one]);
     while let Some(name) = next.pop() {
@@ -121,7 +121,8 @@ fn runs(recipes: &Recipes<'_>, one: &str, other: &str) -> bool {
     false
 }
 
-/// Rules as GNU make writes them: `targets: prerequisites`. What is included or computed is not seen.
+/// Reads rules in the syntax of GNU make: `targets: prerequisites`. Included and computed rules are
+/// ignored.
 fn make_targets(text: &str) -> Recipes<'_> {
     let mut targets = Recipes::new();
     for line in text.lines().filter(|line| !line.starts_with(['\t', '#', ' '])) {
@@ -129,7 +130,7 @@ fn make_targets(text: &str) -> Recipes<'_> {
         let Some((names, rest)) = line.split_once(':') else { continue };
         let rest = rest.trim_start_matches(':');
         if names.contains('=') || rest.contains('=') {
-            continue; // an assignment, of a variable or for one target
+            continue; // a variable, of the whole file or of one target
         }
         let first = rest.split(';').next().unwrap_or_default().split_whitespace();
         for name in names.split_whitespace() {
@@ -139,7 +140,8 @@ fn make_targets(text: &str) -> Recipes<'_> {
     targets
 }
 
-/// Recipes as just writes them: `name parameters: dependencies`. One that needs an argument is none for us.
+/// Reads recipes in the syntax of just: `name parameters: dependencies`. Recipes that need an
+/// argument are ignored.
 fn just_recipes(text: &str) -> Recipes<'_> {
     let mut recipes = Recipes::new();
     for line in text.lines().filter(|line| !line.starts_with(['\t', '#', ' ', '['])) {
@@ -156,7 +158,7 @@ fn just_recipes(text: &str) -> Recipes<'_> {
     recipes
 }
 
-/// The tasks of a Taskfile: the keys one level below `tasks:`.
+/// Reads the tasks of a Taskfile: the keys one level below `tasks:`.
 fn task_names(text: &str) -> Recipes<'_> {
     let lines = text.lines().skip_while(|line| line.trim_end() != "tasks:").skip(1);
     let mut lines = lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')).peekable();
@@ -186,7 +188,8 @@ fn scripts(facts: &Facts) -> Option<Findings> {
     found
 }
 
-/// How a script is started: by itself where it may be, else by the shell that it was written for.
+/// Returns the start of a script: directly if it is executable, otherwise by the shell for which it
+/// was written.
 fn shell(facts: &Facts, path: &str) -> String {
     let first = facts.text(path).lines().next().unwrap_or_default();
     match first.starts_with("#!") {

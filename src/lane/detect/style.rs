@@ -1,4 +1,4 @@
-//! The options of Prettier that bear on the files that detection writes. Pure.
+//! The Prettier options that affect the files written by detection. Pure.
 
 use super::facts::Facts;
 
@@ -7,9 +7,9 @@ use super::facts::Facts;
 pub struct Style {
     /// True if texts have single quotes.
     pub has_single_quotes: bool,
-    /// The spaces by which a level is indented.
+    /// The number of spaces for each level.
     pub indent: usize,
-    /// True if there is a space inside of braces.
+    /// True if there is a space inside braces.
     pub has_spaced_braces: bool,
     /// True if long texts are folded.
     pub folds: bool,
@@ -43,13 +43,14 @@ pub(super) const FILES: [&str; 17] = [
     "prettier.config.mts",
     "package.json",
 ];
-/// The file that Prettier also reads.
+/// A further file that Prettier reads.
 pub(super) const EDITORS: &str = ".editorconfig";
-/// The largest indentation that is followed.
+/// The maximum supported indentation.
 const MOST: usize = 8;
 
 impl Style {
-    /// The style of a project: its `.editorconfig`, and over that its configuration of Prettier.
+    /// Reads the style of a project from its `.editorconfig` and its Prettier configuration, which
+    /// takes precedence.
     pub(super) fn of(facts: &Facts) -> Self {
         let mut style = Self::default();
         style.read_editors(facts.text(EDITORS));
@@ -105,7 +106,7 @@ impl Style {
     }
 }
 
-/// The part of a `package.json` that is for Prettier.
+/// Returns the Prettier options in a `package.json`.
 fn prettier_of_manifest(text: &str) -> String {
     let manifest: serde_json::Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
     manifest.get("prettier").filter(|options| options.is_object()).map(ToString::to_string).unwrap_or_default()

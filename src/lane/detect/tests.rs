@@ -1,4 +1,4 @@
-//! What is detected in projects of every kind, and in mixtures of them.
+//! Tests of detection in projects of every kind, and in mixed projects.
 
 mod python;
 mod read_back;
@@ -6,7 +6,7 @@ mod read_back;
 use super::*;
 use crate::lane::Step;
 
-/// A project of these files (and the folders that they are in), on a machine with these programs.
+/// Creates a project with these files and their folders, on a machine with these programs.
 fn project(files: &[(&str, &str)], programs: &str) -> Facts {
     let mut facts = Facts::default();
     for (path, text) in files {
@@ -22,7 +22,7 @@ fn project(files: &[(&str, &str)], programs: &str) -> Facts {
     facts
 }
 
-/// What was detected, a line each; steps that run at once have a `|` before them.
+/// Formats the detected checks, one line each. Parallel steps start with `|`.
 fn told(detected: &Detected) -> String {
     let Ok(lane) = detected.lane() else { return format!("nothing\n{}", lines("  # ", &detected.remarks)) };
     let is_beside = |step: &Step| {
@@ -38,7 +38,7 @@ fn lines(start: &str, texts: &[String]) -> String {
     texts.iter().map(|text| format!("{start}{text}\n")).collect()
 }
 
-/// A title, files with their texts, programs.
+/// A title, files with their texts, and programs.
 type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c str);
 
 fn table(cases: &[Case<'_>]) -> String {
@@ -170,7 +170,7 @@ fn recipes_are_used_where_nothing_else_has_tests() {
     ]));
 }
 
-/// A workflow of one job with these lines under `steps`.
+/// Creates a workflow of one job with these lines under `steps`.
 fn workflow(steps: &str) -> String {
     format!("on: [push]\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n{steps}")
 }

@@ -1,4 +1,4 @@
-//! Ecosystems whose one tool knows how to check a project: cargo, go, bundler, swift, gradle, maven.
+//! Ecosystems with one tool that can check a project: cargo, go, bundler, swift, gradle, maven.
 
 use super::facts::{Facts, has_table, names};
 use super::{Effect, Findings};
@@ -24,7 +24,7 @@ pub(super) fn go(facts: &Facts) -> Option<Findings> {
         found.lacks("Go", "go");
         return Some(found);
     }
-    // gofmt itself is content with whatever it finds, but not with what it cannot read.
+    // gofmt exits with 0 for unformatted files, and fails only for files that it cannot read.
     let fmt = "out=$(gofmt -l .) && ! printf '%s\\n' \"$out\" | grep -v -e '^vendor/' -e '^$'";
     found.check_by(facts, "gofmt", Effect::Reads, "fmt", fmt);
     if facts.has_prefix(".golangci.") {
@@ -95,7 +95,8 @@ pub(super) fn maven(facts: &Facts) -> Option<Findings> {
     Some(found)
 }
 
-/// Returns whether every build of a pom signs what it makes, for which it needs a key. In a profile, only those builds sign that ask for it.
+/// Returns true if every build of a pom signs its artifacts, which needs a key. A signature in a
+/// profile affects only builds that select the profile.
 fn signs(pom: &str) -> bool {
     let mut rest = pom;
     let mut outside = String::new();
@@ -111,7 +112,7 @@ fn begin(facts: &Facts, stack: &'static str, markers: &[&'static str]) -> Option
     facts.first(markers).map(|marker| Findings::new(stack, marker))
 }
 
-/// The project's own wrapper script, else the program.
+/// Returns the project's own wrapper script, otherwise the program.
 fn wrapped(facts: &Facts, wrapper: &str, program: &str) -> Option<String> {
     if facts.has_program(&format!("./{wrapper}")) {
         Some(format!("./{wrapper}"))

@@ -1,5 +1,6 @@
-//! Reads `fledge.toml` and the files of its form: tasks and lanes. What is wrong in one of them is a problem for that one alone;
-//! keys that mean nothing are warnings, for others have read these files and let them pass.
+//! The reader of `fledge.toml` and imported files of the same form: tasks and lanes. A problem of a
+//! task or lane affects only that task or lane. Unknown keys are warnings, because other tools also
+//! read these files and accept them.
 
 mod nodes;
 mod tree;
@@ -14,14 +15,14 @@ use nodes::Top;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The tables that are ours; all others belong to somebody else.
+/// The tables that fledge reads; others belong to other tools.
 const TABLES: [&str; 2] = ["tasks", "lanes"];
-/// The kinds of step, of which each step is one.
+/// The kinds of step. Each step has exactly one.
 const KINDS: [&str; 3] = ["run", "task", "parallel"];
-/// What can be said of a step.
+/// The settings of a step.
 const OPTIONS: [&str; 4] = ["when", "timeout", "retries", "retry_delay"];
 
-/// All that a file says about tasks and lanes.
+/// The tasks and lanes of a file.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) tasks: BTreeMap<String, Read<Task>>,
@@ -29,19 +30,19 @@ pub(super) struct Page {
     pub(super) warnings: Problems,
 }
 
-/// One thing that was read.
+/// A task or lane from a file.
 #[derive(Debug)]
 pub(super) struct Read<T> {
-    /// Where its name stands.
+    /// The place of its name.
     pub(super) place: Place,
-    /// It, as far as it could be read.
+    /// The value, as far as it could be read.
     pub(super) what: Option<T>,
-    /// What is wrong with it.
+    /// The problems of this task or lane.
     pub(super) problems: Problems,
     pub(super) warnings: Problems,
 }
 
-/// Reads a file. An error is about all of it.
+/// Reads a file. An error concerns the whole file.
 pub(super) fn read(text: &str) -> Result<Page, Problems> {
     let Top { wanted, others } = nodes::top(text, &TABLES)?;
     let (mut page, mut problems) = (Page::default(), Problems::default());
@@ -143,7 +144,7 @@ impl Reading {
         Some(item(kind.unwrap_or_else(Kind::unknown), options))
     }
 
-    /// A step of a group is read without what can be said of others.
+    /// Warns about settings of a step in a group; they have no effect.
     fn no_options(&mut self, table: &mut Table<'_>) -> Options {
         for key in OPTIONS {
             table.take(key);
@@ -167,7 +168,8 @@ impl Reading {
         Options { timeout, retries, retry_delay, when: self.when(table), ..Options::default() }
     }
 
-    /// What kind of step it is: exactly one. What is said of a group holds for each of its members.
+    /// Reads the kind of a step. Exactly one must be given. Settings of a group apply to each of
+    /// its members.
     fn step_kind(&mut self, node: &Node, table: &mut Table<'_>, options: &Options, in_group: bool) -> Option<Kind> {
         let kinds = KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?)));
         let present: Vec<(&str, Place)> = kinds.collect();
@@ -211,7 +213,7 @@ impl Reading {
     }
 }
 
-/// Whether a text can name a lane: it is the name of a folder of logs, too.
+/// Returns true if a text can name a lane. The name is also the name of a folder of logs.
 fn is_lane_name(name: &str) -> bool {
     let is_plain = !name.starts_with('.') && !name.chars().any(|char| char == '/' || char.is_control());
     is_plain && !name.trim().is_empty() && name.chars().count() <= LONGEST_NAME

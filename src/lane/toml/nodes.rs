@@ -1,22 +1,22 @@
-//! TOML as nodes with places, as the readers of YAML files take them.
+//! TOML as nodes with places, in the form that the YAML readers use.
 
 use crate::yaml::{Key, MAX_VALUES, Node, Place, Problem, Problems, Value, excerpt};
 use ::toml::Spanned;
 use ::toml::de::{DeString, DeTable, DeValue, Error};
 
-/// The bytes of a piece of text whose characters are counted once.
+/// The number of bytes in a piece of text. Characters are counted once for each piece.
 const PIECE: usize = 256;
 
-/// What stands at the top of a file.
+/// The top level of a file.
 #[derive(Debug, Default)]
 pub(super) struct Top {
-    /// What was asked for by name.
+    /// The tables requested by name.
     pub(super) wanted: Vec<(Key, Node)>,
     /// The other tables.
     pub(super) others: Vec<Key>,
 }
 
-/// Reads a file, and what has one of these names with all that is in it.
+/// Reads a file, and the content of the tables with these names.
 pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
@@ -42,9 +42,9 @@ pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
 
 struct Reader<'t> {
     text: &'t str,
-    /// Where each line begins.
+    /// The start of each line.
     lines: Vec<usize>,
-    /// How many characters begin before each piece of the text.
+    /// The number of characters before each piece of the text.
     chars: Vec<usize>,
     values: usize,
     problems: Problems,
@@ -73,7 +73,7 @@ impl Reader<'_> {
             DeValue::Array(items) => Value::List(items.iter().map(|item| self.node(item)).collect()),
             DeValue::Table(table) => {
                 let mut entries: Vec<(Key, Node)> = table.iter().map(|(key, value)| self.entry(key, value)).collect();
-                entries.sort_by_key(|(key, _)| key.place); // as in the file
+                entries.sort_by_key(|(key, _)| key.place); // in the order of the file
                 Value::Map(entries)
             }
         };
@@ -103,19 +103,21 @@ impl Reader<'_> {
     }
 }
 
-/// A value that no key of a lane takes: it only matters where one is read.
+/// Creates a value of a type that no lane key takes. It is an error only where a reader expects a
+/// value.
 fn other(what: &str, text: &str) -> Value {
     Value::Other(format!("the {what} {}", excerpt(text)))
 }
 
-/// How many characters begin before each piece of a text, so that a place in a long line is not counted from its start.
+/// Counts the characters before each piece of a text. A column in a long line is then not counted
+/// from the start.
 fn chars(text: &str) -> Vec<usize> {
     let sum = |sum: &mut usize, piece: &[u8]| Some(std::mem::replace(sum, *sum + begun(piece)));
     let pieces = text.as_bytes().chunks(PIECE).chain([&[][..]]);
     pieces.scan(0, sum).collect()
 }
 
-/// How many characters begin in these bytes of UTF-8.
+/// Counts the characters that begin in these bytes of UTF-8.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

@@ -1,4 +1,4 @@
-//! Files of an existing project, right and wrong, and beside their twins in YAML.
+//! Tests of valid and invalid TOML files, and comparisons with equivalent YAML files.
 
 use crate::lane::{Book, EntryKind, Facts, Lane, Selection, Step};
 use proptest::prelude::*;
@@ -14,7 +14,8 @@ fn lane(text: &str) -> Lane {
     book(text).lane("ci").unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// One line a step: its name, command, what it waits for, and what its task depends on.
+/// Formats a lane, one line for each step: name, command, the steps it waits for, and the
+/// dependencies of its task.
 fn drawn(lane: &Lane) -> String {
     let line = |(number, step): (usize, &Step)| {
         format!("{number} {} [{}] after {:?} deps {:?}\n", step.name, step.run, lane.before(number), step.deps)
@@ -126,7 +127,7 @@ fn a_step_that_may_stand_there_twice_is_selected_by_its_number() {
 #[test]
 fn what_is_wrong_or_strange_is_told_at_once_with_its_place() {
     let cases = [
-        // not TOML, or not of the form
+        // not TOML, or invalid form
         "[tasks\na = 1\n[lanes.ci]\nsteps = [\"a]\n",
         "tasks = 5\nlanes = []",
         "[lanes]\nci = [\"a\"]\nb = { description = 1979-05-27 }",
@@ -145,7 +146,7 @@ fn what_is_wrong_or_strange_is_told_at_once_with_its_place() {
         "[lanes.ci]\nsteps = [{ run = \"a\", tiemout = 5, dir = \"x\" }, { parallel = [{ run = \"a\", when = \"CI\" }, { parallel = [] }] }, { parallel = [] }]",
         "[tasks]\nbuild = \"make\"\n[lanes.ci]\nsteps = [\"biuld\", { task = \"gone\" }, { parallel = [\"buidl\"] }]",
         "[lanes.ci]\nsteps = [{ lane = \"x\", wehn = \"CI\" }]",
-        // tables near ours
+        // tables with similar names
         "[task]\na = \"a\"\n[lane.ci]\n[Lanes.ci]\n[plugins]\n[release]\nlane = \"ci\"\n[lanes.ci]\nsteps = [{ run = \"a\" }]",
     ];
     let mut told = String::new();
@@ -259,10 +260,10 @@ fn a_lane_as_large_as_one_may_be_is_made_in_no_time() {
     assert_eq!((lane.steps[3999].needs.as_slice(), lane.steps[4000].deps.len()), ([3998].as_slice(), 4000));
 }
 
-/// One item of `steps`: what it is, its timeout, its tries with their pause, and its condition.
+/// An item of `steps`: its kind, timeout, retries with their pause, and condition.
 type Written = (u8, Option<u64>, Option<(u32, u64)>, Option<&'static str>);
 
-/// The same project in both forms.
+/// Writes a project in both forms.
 fn twins(tasks: &[(Option<usize>, bool)], steps: &[Written], fail_fast: bool) -> (String, String) {
     let mut toml = format!("lanes.ci.fail_fast = {fail_fast}\nlanes.ci.description = \"d\"\nlanes.ci.steps = [\n");
     let mut yaml = format!("fail_fast: {fail_fast}\ndescription: d\nsteps:\n");

@@ -1,26 +1,26 @@
-//! Reads output line by line into blocks, each a few lines that explain something together, and keeps the first and the last
-//! of them in bounded memory.
+//! A reader that groups output lines into blocks. A block is a few lines that explain something
+//! together. The reader keeps the first and the last blocks, in bounded memory.
 
 use super::signs::{Means, Reach, Sign, sign_of};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How many blocks are remembered in order to drop those that come again.
+/// The number of blocks remembered to drop repeated ones.
 const REMEMBERED: usize = 4096;
 
 /// A line that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Its place among all lines; empty ones are not counted, and repeated ones once.
+    /// The number of the line. Empty lines do not count; repeated lines count once.
     pub(super) number: u64,
-    /// Its text, cut to a readable length.
+    /// The text of the line, shortened to a readable length.
     pub(super) text: String,
 }
 
-/// Lines that explain something together. They need not be adjacent: noise is left out.
+/// Lines that explain something together. They need not be adjacent, because noise is left out.
 pub(super) type Block = Vec<Line>;
 
-/// What was kept of an output.
+/// The parts of an output that were kept.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) causes: Ends,
@@ -34,7 +34,7 @@ pub(super) struct Kept {
     pub(super) lines: u64,
 }
 
-/// The first blocks and, where there were too many, the last.
+/// The first blocks, and the last ones if there were too many.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub(super) first: Vec<Block>,
@@ -43,21 +43,22 @@ pub(super) struct Ends {
     last_bytes: usize,
 }
 
-/// Takes lines in.
+/// Reads lines into blocks.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// Bytes that are kept of each kind, at either end.
+    /// The number of bytes kept of each kind, at each end.
     room: usize,
     kept: Kept,
     tail_bytes: usize,
-    /// The newest line and how often it came in a row; it is looked at when another one comes.
+    /// The newest line and the number of its repetitions. The reader processes it when a different
+    /// line arrives.
     held: Option<(String, u64)>,
     open: Option<Open>,
     heading: Option<(&'static str, Line)>,
     seen: HashSet<u64>,
 }
 
-/// A block that may go on.
+/// A block that may continue.
 #[derive(Debug)]
 struct Open {
     means: Means,
@@ -66,7 +67,7 @@ struct Open {
     indent: usize,
     bytes: usize,
     block: Block,
-    /// What it is known by, when it comes again.
+    /// The hash that identifies a repeated block.
     hash: DefaultHasher,
 }
 
@@ -76,7 +77,7 @@ impl Reader {
         Self { room, kept, tail_bytes: 0, held: None, open: None, heading: None, seen }
     }
 
-    /// Takes a line, without its end.
+    /// Reads a line, without its line ending.
     pub(super) fn line(&mut self, text: &str) {
         let text = text.trim_end();
         match &mut self.held {
@@ -88,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// Takes lines that nobody looks at, by their number.
+    /// Counts lines without reading them.
     pub(super) fn skip(&mut self, lines: u64) {
         self.look();
         self.close();
@@ -101,7 +102,7 @@ impl Reader {
         self.kept
     }
 
-    /// Looks at the line that is held: it begins a block, goes on with one, or is no part of any.
+    /// Processes the held line. It begins a block, continues one, or belongs to none.
     fn look(&mut self) {
         let Some((text, times)) = self.held.take() else { return };
         if text.is_empty() {
@@ -139,7 +140,7 @@ impl Reader {
         self.keep_in_tail(line);
     }
 
-    /// An empty line ends a paragraph. It is not counted and never shown.
+    /// Handles an empty line, which ends a paragraph. Empty lines are neither counted nor shown.
     fn blank(&mut self) {
         match self.open.as_ref().map(|open| open.reach) {
             Some(Reach::Line | Reach::Paragraph(_)) => self.close(),
@@ -170,7 +171,7 @@ impl Reader {
         open
     }
 
-    /// Keeps the block that is open, unless one like it was there before.
+    /// Keeps the open block, unless an equal block was seen before.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let hash = open.hash.finish();
@@ -202,7 +203,7 @@ impl Reader {
 }
 
 impl Open {
-    /// Takes a line if it belongs here.
+    /// Adds the line to the block if it belongs there.
     fn takes(&mut self, line: &Line, most: usize) -> bool {
         let left = match &mut self.reach {
             Reach::Line => return false,
@@ -219,7 +220,7 @@ impl Open {
 
     fn push(&mut self, line: &Line, most: usize) {
         let loose = matches!(self.means, Means::Hint(_) | Means::Warning(_));
-        // Of what may be chatter, lines that differ in numbers alone are alike.
+        // In blocks that may be noise, lines that differ only in digits are equal.
         line.text.bytes().filter(|byte| !(loose && byte.is_ascii_digit())).for_each(|byte| byte.hash(&mut self.hash));
         self.bytes += line.text.len() + 1;
         if self.bytes <= most || self.block.is_empty() {
@@ -244,7 +245,7 @@ impl Ends {
     }
 }
 
-/// Whether a block of the first kind ends where a line of the second stands.
+/// Returns true if a line of kind `new` ends an open block of kind `open`.
 fn yields(open: Means, new: Means) -> bool {
     match new {
         Means::Cause(_) | Means::Name | Means::Sum => true,
@@ -262,7 +263,7 @@ fn indent_of(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t']).len()
 }
 
-/// A long line in at most about `most` bytes, with its start and its end.
+/// Shortens a long line to about `most` bytes, and keeps its start and end.
 fn cut(text: String, most: usize) -> String {
     let most = most.max(80);
     if text.len() <= most {

@@ -1,10 +1,16 @@
-//! Chooses among the blocks of an output what is shown in a limited number of bytes, and puts it in the order it came in.
+//! The choice of the blocks to show within a byte limit. The chosen lines keep their original
+//! order.
 
 use super::blocks::{Block, Ends, Kept, Line};
 use std::collections::BTreeMap;
 
-/// What is worth most comes first: how it ended and what failed, in few lines; the causes, from the first on; the end; words that
-/// may explain; warnings where nothing else does.
+/// Chooses lines in order of value:
+///
+/// 1. summaries and names of failures, in few lines
+/// 2. causes, beginning with the first
+/// 3. the end of the output
+/// 4. hints
+/// 5. warnings, if there are no causes
 pub(super) fn choose(kept: &Kept, limit: usize) -> String {
     let room = limit.saturating_sub(mark(kept.lines).len());
     let mut choice = Choice { lines: BTreeMap::new(), all: kept.lines, room };
@@ -15,7 +21,7 @@ pub(super) fn choose(kept: &Kept, limit: usize) -> String {
     let most = choice.room.saturating_sub(spare);
     choice.fill(&kept.causes, most, most / 4 * 3);
     choice.fill_tail(kept, if has_causes { spare } else { limit / 4 });
-    // Where a tool has told the cause, loose words tell little more, and the last of them most.
+    // If a tool has reported the cause, hints add little, and the last hints add most.
     let (most, from_start) = if has_causes { (limit / 8, 0) } else { (choice.room / 2, choice.room / 6) };
     choice.fill(&kept.hints, most, from_start);
     if !has_causes {
@@ -33,7 +39,8 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Takes blocks in at most `share` bytes: from the first on for `from_start` of them, then from the last on.
+    /// Takes blocks in at most `share` bytes. It takes the first blocks for `from_start` bytes,
+    /// then blocks from the end.
     fn fill(&mut self, ends: &'a Ends, share: usize, from_start: usize) {
         let all: Vec<&Block> = ends.first.iter().chain(&ends.last).collect();
         let floor = self.room.saturating_sub(share);
@@ -59,7 +66,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Takes a block whole, or as far as there is room if `in_part`. False when it was not taken whole.
+    /// Takes a whole block, or with `in_part` as many lines as fit. Returns false if the block is
+    /// not whole.
     fn take(&mut self, block: &'a Block, floor: usize, in_part: bool) -> bool {
         let before = (self.lines.clone(), self.room);
         let is_whole = block.iter().all(|line| self.take_line(line, floor));
@@ -69,7 +77,7 @@ impl<'a> Choice<'a> {
         is_whole
     }
 
-    /// Takes a line if it and the marks that it makes necessary leave `floor` bytes of room.
+    /// Takes a line, if the line and its marks leave `floor` bytes of room.
     fn take_line(&mut self, line: &'a Line, floor: usize) -> bool {
         if self.lines.contains_key(&line.number) {
             return true;
@@ -88,7 +96,7 @@ impl<'a> Choice<'a> {
 
     fn render(self) -> String {
         if self.lines.is_empty() {
-            return String::new(); // not even a mark may fit
+            return String::new(); // even a mark may be too long
         }
         let (mut text, mut next) = (String::new(), 0);
         for (number, line) in self.lines {
@@ -103,7 +111,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// What stands where this many lines are left out.
+/// Formats the mark for this number of omitted lines.
 fn mark(hidden: u64) -> String {
     match hidden {
         0 => String::new(),

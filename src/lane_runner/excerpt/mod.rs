@@ -1,5 +1,6 @@
-//! Picks the part of a step's output that explains why it failed. Pure: it is handed the lines as they come, keeps little of
-//! them, and has its answer when the step is over. What lines mean stands in the table in `signs`.
+//! The part of a step's output that explains a failure. Pure: it receives the lines one by one,
+//! keeps few of them, and builds the excerpt at the end of the step. The table in `signs` defines
+//! the meaning of lines.
 
 mod blocks;
 mod choice;
@@ -7,13 +8,13 @@ mod signs;
 
 use blocks::Reader;
 
-/// Bytes of an excerpt that explains a failure.
+/// The maximum size of an excerpt that explains a failure, in bytes.
 pub(crate) const EXPLAINED: usize = 4 * 1024;
 
-/// The lines of Go about single tests that are left out.
+/// Prefixes of Go's progress lines for single tests, which are omitted.
 const GO_GOES_ON: [&str; 5] = ["=== RUN   ", "=== PAUSE ", "=== CONT  ", "=== NAME  ", "--- PASS: "];
 
-/// An excerpt being made. Takes linear time, and memory in proportion to its limit.
+/// An excerpt under construction. It takes linear time, and memory proportional to its limit.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
     limit: usize,
@@ -22,19 +23,20 @@ pub(crate) struct Excerpt {
 
 #[derive(Debug)]
 enum State {
-    /// Short so far, and kept whole.
+    /// The output does not exceed the limit yet and is kept whole.
     Whole(String),
-    /// Longer than the limit.
+    /// The output is longer than the limit.
     Read(Box<Reader>),
 }
 
 impl Excerpt {
-    /// One of at most `limit` bytes.
+    /// Creates an excerpt of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, state: State::Whole(String::new()) }
     }
 
-    /// Takes the next line: clean text without its end. That Go begins a test or has passed one explains no failure.
+    /// Adds the next line: clean text without its line ending. Go's lines about started and passed
+    /// tests are dropped, because they explain no failure.
     pub(crate) fn line(&mut self, line: &str) {
         if GO_GOES_ON.iter().any(|start| line.trim_start().starts_with(start)) {
             return;
@@ -54,7 +56,7 @@ impl Excerpt {
         }
     }
 
-    /// Takes lines that nobody looks at, by their number, from a long output.
+    /// Counts lines of a long output without reading them.
     pub(crate) fn skip(&mut self, lines: u64) {
         match &mut self.state {
             State::Whole(_) => {}
@@ -62,7 +64,8 @@ impl Excerpt {
         }
     }
 
-    /// The whole output if it is short enough. Else the lines that explain its end best, in their order, with a mark for each cut.
+    /// Returns the whole output if it is short enough. Otherwise returns the lines that best
+    /// explain the failure, in order, with a mark for each omission.
     pub(crate) fn finish(self) -> String {
         match self.state {
             State::Whole(text) => text.trim_end().to_owned(),
@@ -71,7 +74,7 @@ impl Excerpt {
     }
 }
 
-/// The part of `text`, which is clean already, that explains a failure, in at most `limit` bytes.
+/// Returns the part of a clean text that explains a failure, in at most `limit` bytes.
 pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     let mut excerpt = Excerpt::new(limit);
     text.lines().for_each(|line| excerpt.line(line));

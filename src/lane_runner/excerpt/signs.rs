@@ -1,6 +1,7 @@
-//! What lines of output mean: one table of patterns, a row for each thing that a tool says. The first row that fits a line
-//! counts, so exceptions stand above what they are excepted from. Patterns see bytes: write no character outside ASCII in a
-//! class, and cover a new row with a case in `cases/`.
+//! The meaning of output lines: a table of patterns, one row for each kind of line of a tool.
+//!
+//! The first matching row counts, so exceptions precede the general rows. Patterns match bytes:
+//! write no character outside ASCII in a class. Cover each new row with a case in `cases/`.
 
 use self::Means::{Cause, Heading, Hint, More, Name, Noise, Sum, Warning};
 use self::Reach::{Deeper, Line, Lines, Paragraph};
@@ -9,50 +10,50 @@ use std::sync::LazyLock;
 
 /// A row of the table.
 pub(super) struct Sign {
-    /// Whose line it is; a heading belongs to the causes of the same tool.
+    /// The tool that prints the line. A heading applies to causes of the same tool.
     pub(super) tool: &'static str,
     pattern: &'static str,
-    /// What the line is.
+    /// The meaning of the line.
     pub(super) means: Means,
-    /// How many indented lines right before it belong to it.
+    /// The number of indented lines directly before it that belong to it.
     pub(super) before: usize,
 }
 
-/// What a line is in an explanation.
+/// The role of a line in an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Means {
-    /// Explains a failure itself.
+    /// Explains a failure.
     Cause(Reach),
-    /// Goes on with what is above it, whatever that is.
+    /// Continues the lines above it, of any kind.
     More(Reach),
-    /// Says where the causes below it are; shown only with one.
+    /// Gives the location of the causes below it; shown only with a cause.
     Heading,
-    /// Names what failed.
+    /// Names the failed item.
     Name,
-    /// Sums up at the end.
+    /// Summarizes the result at the end.
     Sum,
-    /// May explain a failure: words that also stand in the output of what works.
+    /// May explain a failure. Similar words also occur in the output of successful steps.
     Hint(Reach),
-    /// Explains a failure only where nothing else does.
+    /// Explains a failure only if no other line does.
     Warning(Reach),
-    /// Explains nothing: progress, what passed, frames of a backtrace.
+    /// Explains nothing: progress, passed tests, frames of a backtrace.
     Noise,
 }
 
-/// How far a line's explanation goes on below it.
+/// The number of lines below a line that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Not at all.
+    /// No further line.
     Line,
-    /// This many lines.
+    /// Exactly this number of lines.
     Lines(usize),
-    /// Up to an empty line, or for this many lines.
+    /// Lines up to an empty line, at most this number.
     Paragraph(usize),
-    /// Over empty lines and those that are indented deeper, or for this many lines.
+    /// Empty lines and more deeply indented lines, at most this number.
     Deeper(usize),
 }
 
-/// What the table says of a line.
+/// Returns the row of the table for a line.
 pub(super) fn sign_of(line: &str) -> Option<&'static Sign> {
     let line = line.as_bytes();
     if !SET.is_match(line) {
@@ -66,7 +67,7 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
     built.expect("the patterns are constants, and a test builds them")
 });
 
-/// `_why` is for the reader of the table.
+/// `_why` documents the row for readers of the table.
 const fn row(tool: &'static str, pattern: &'static str, means: Means, _why: &'static str) -> Sign {
     Sign { tool, pattern, means, before: 0 }
 }
@@ -79,7 +80,7 @@ impl Sign {
 
 #[rustfmt::skip]
 static SIGNS: &[Sign] = &[
-    // Left out everywhere.
+    // Omitted for all tools.
     row("any", r"^\s*\[?[=#>.\- ]*\]?\s*[0-9]{1,3}(\.[0-9]+)?%", Noise, "progress bars"),
     row("any", r"^\s*(Downloading|Downloaded|Fetching|Unpacking|Extracting|Collecting|Resolving|Using cached|Get:[0-9]+|Hit:[0-9]+|Receiving objects|Resolving deltas|Progress)\b.*", Noise, "downloads of apt, cargo, git, go, pip, maven"),
     row("any", r"^\s*(✓|✔|√) ", Noise, "passed, in jest, vitest, mocha and node"),
@@ -171,7 +172,7 @@ static SIGNS: &[Sign] = &[
     row("junit", r"expected: ?<.*> but was: ?<|^Caused by: |^Exception in thread ", Cause(Lines(2)), "assertions and exceptions of Java"),
     row("gradle", r"^\* What went wrong:", Cause(Paragraph(8)), "its own reason"),
 
-    // Nothing of a tool that is known: words.
+    // Words that occur in the output of unknown tools.
     row("any", r"(?i)\b[1-9][0-9]* (errors?|failed|failures?)\b", Hint(Lines(2)), "counts of something"),
     row("any", r"(?i)\b(0|no) (errors?|failed|failures?)\b|\b(errors?|failed|failures?)[a-z ]*[:=] ?0\b", Noise, "counts of nothing"),
     row("any", r"(?i)(^|[^a-z0-9_/.-])(errors?|err!|fatal|panic|panicked|exception|failed|failures?|fail|abort(ed)?|assert(ion)?|expected|denied|refused|timed out|not found|no such file|cannot|can't|unable to|invalid|undefined|unexpected|killed|segfault|mismatch)([^a-z0-9_/]|$)", Hint(Lines(2)), "what failures are told with"),

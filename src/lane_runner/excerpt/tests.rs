@@ -1,11 +1,12 @@
-//! Output of real tools, and what is left of it within a limit.
+//! Tests with the output of real tools, shortened to a limit.
 
 use super::*;
 use crate::process::clean;
 use proptest::prelude::*;
 
-/// Cases of [`the_lines_that_explain_survive_in_a_megabyte_of_chatter`]: output of a tool that failed, whose `~~~` lines stand
-/// where other output may come between, and the lines of it that explain the failure.
+/// Cases of [`the_lines_that_explain_survive_in_a_megabyte_of_chatter`]: the tool, its output when
+/// it fails, and the lines that explain the failure. Lines `~~~` mark places where other output may
+/// intervene.
 const CASES: &[(&str, &str, &[&str])] = &[
     (
         "cargo test",
@@ -254,7 +255,7 @@ fn the_lines_that_explain_survive_in_a_megabyte_of_chatter() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// What a build prints all day long, the same for the same seed.
+/// A generator of typical build output, with the same output for the same seed.
 struct Chatter(u64);
 
 impl Chatter {

@@ -1,8 +1,12 @@
-//! Reads a JUnit report: XML text to tests. Pure. There is no standard; this takes what the common writers have in common
-//! (<https://github.com/testmoapp/junitxml>): suites nested or not, and in them `testcase` elements with what befell them inside.
+//! A parser for JUnit reports: XML text to tests. Pure.
 //!
-//! The text comes from a program that may be hostile. Entities other than XML's own five are refused with the document type that
-//! could declare them, time is linear and memory bounded by the size of the text.
+//! There is no standard, so the parser accepts the common subset of the usual writers
+//! (<https://github.com/testmoapp/junitxml>). Reports contain suites, possibly nested, with
+//! `testcase` elements that contain the outcome.
+//!
+//! The text comes from a program that may be hostile. The parser refuses document types, and with
+//! them all entities beyond the five of XML. Time is linear, and memory is bounded by the size of
+//! the text.
 
 use super::excerpt::excerpt;
 use crate::process::clean;
@@ -11,45 +15,46 @@ use quick_xml::Reader;
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesStart, Event};
 
-/// The most tests that a report may have.
+/// The maximum number of tests in a report.
 const MAX_TESTS: usize = 100_000;
-/// How deep elements may be nested.
+/// The maximum nesting depth of elements.
 const DEEPEST: usize = 64;
-/// The most failing tests that a summary names.
+/// The maximum number of failing tests that a summary names.
 const NAMED: usize = 100;
-/// Bytes of one test's message.
+/// The maximum size of a test's message, in bytes.
 const MESSAGE: usize = 1024;
-/// Bytes of text that are looked at for a message.
+/// The number of bytes of text that are searched for a message.
 const LOOKED_AT: usize = 64 * 1024;
-/// Bytes of a name.
+/// The maximum size of a name, in bytes.
 const NAME: usize = 400;
 
 /// The tests of a report, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JunitReport {
-    /// How many ended how, counted here. Of failures that a suite claims beyond those that are named, each counts as an error.
+    /// The number of tests by status. A suite may claim more failures than there are failing tests;
+    /// each further one counts as an error.
     pub counts: TestCounts,
-    /// All of them.
+    /// All tests.
     pub cases: Vec<TestCase>,
 }
 
-/// Where and why a text is no JUnit report.
+/// An error in the text of a JUnit report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct Malformed {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The reason.
     pub why: String,
 }
 
 impl JunitReport {
-    /// Reads the text of a report.
+    /// Parses the text of a report.
     ///
     /// # Errors
     ///
-    /// When it is not well-formed, declares a document type, is no test report, has more than 100,000 tests, or nests deeper than
-    /// 64 elements.
+    /// When the text is not well-formed, declares a document type, or is not a test report. Also
+    /// when it has more than 100,000 tests or more than 64 nested elements.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let text = text.trim_start_matches('\u{feff}');
         let mut reader = Reader::from_str(text);
@@ -66,33 +71,33 @@ impl JunitReport {
         }
     }
 
-    /// Its counts and the first of its failing tests.
+    /// Returns the counts and the first failing tests.
     pub fn summary(&self) -> TestSummary {
         let failing = |case: &&TestCase| matches!(case.status, TestStatus::Failed | TestStatus::Errored);
         TestSummary { counts: self.counts, failing: self.cases.iter().filter(failing).take(NAMED).cloned().collect() }
     }
 }
 
-/// What is open at a place of the text.
+/// The state of the parser.
 #[derive(Default)]
 struct Tree {
     report: JunitReport,
     open: Vec<Element>,
-    /// Whether a suite was there.
+    /// True if the text contains a suite.
     has_suite: bool,
-    /// The most failures and errors together that a suite claims to have.
+    /// The largest number of failures plus errors that a suite claims.
     claimed: u64,
-    /// The test that is open, and the text inside of what befell it.
+    /// The open test, and the text of its outcome.
     case: Option<(TestCase, String)>,
 }
 
 enum Element {
-    /// A suite of this name and this file, or all suites together.
+    /// A suite with its name and file, or the element around all suites.
     Suite(String, Option<String>),
     Case,
-    /// What befell a test.
+    /// The outcome of a test.
     Outcome,
-    /// What befell a suite as a whole: it counts like a test.
+    /// The outcome of a whole suite, which counts like a test.
     Alone,
     Other,
 }
@@ -104,7 +109,7 @@ impl Element {
 }
 
 impl Tree {
-    /// Takes the next part of the text in; false at its end.
+    /// Reads the next XML event. Returns false at the end of the text.
     fn take(&mut self, event: Event<'_>) -> Result<bool, String> {
         match event {
             Event::Start(start) => self.begin(&start)?,
@@ -143,7 +148,7 @@ impl Tree {
         let element = match (start.local_name().into_inner(), self.case.is_some()) {
             ("testsuites" | "testsuite", false) => {
                 self.has_suite = true;
-                // Some writers put commas between thousands.
+                // Some writers separate thousands with commas.
                 let claim = |name| -> Result<u64, String> {
                     match attribute(start, name)?.replace(',', "").as_str() {
                         "" => Ok(0),
@@ -203,10 +208,10 @@ impl Tree {
         }
         let suites = || self.open.iter().rev().filter_map(Element::suite);
         let suite_here = || suites().next().map_or("", |(name, _)| name).to_owned();
-        // pytest counts lines from 0, everyone else from 1.
+        // pytest counts lines from 0, all others from 1.
         let first = u32::from(suites().next().is_some_and(|(name, _)| name == "pytest"));
         let line = attribute(start, "line")?.parse().ok().and_then(|line: u32| line.checked_add(first));
-        // Seconds; some writers put commas between thousands.
+        // In seconds; some writers separate thousands with commas.
         let seconds = attribute(start, "time")?.replace(',', "").parse::<f64>().ok();
         let millis = seconds.filter(|time| (0.0..1e9).contains(time)).map(|time| (time * 1000.0).round() as u64);
         Ok(TestCase {
@@ -220,7 +225,7 @@ impl Tree {
         })
     }
 
-    /// Notes what befell the test that is open: the first of several, and a failure rather than a skip.
+    /// Records an outcome of the open test. The first one counts, but a failure replaces a skip.
     fn befall(&mut self, name: &str, start: &BytesStart<'_>) -> Result<(), String> {
         let Some((case, text)) = &mut self.case else { return Ok(()) };
         let status = match name {
@@ -240,7 +245,8 @@ impl Tree {
     }
 }
 
-/// Whether a test is in the report without having run, in the words of GoogleTest and CTest, which have no element for it.
+/// Returns true if the report lists a test that did not run. GoogleTest and CTest mark these by an
+/// attribute, not by an element.
 fn was_left_out(start: &BytesStart<'_>) -> Result<bool, String> {
     let says = |name, words: &[&str]| -> Result<bool, String> {
         let word = attribute(start, name)?;
@@ -249,7 +255,8 @@ fn was_left_out(start: &BytesStart<'_>) -> Result<bool, String> {
     Ok(says("status", &["notrun", "disabled", "skipped"])? || says("result", &["suppressed", "skipped"])?)
 }
 
-/// The message of a report's attribute, which is what people look for first, and the text below it. That often begins with the same.
+/// Joins the message attribute, which readers look for first, and the text below it. The text often
+/// begins with a copy of the message.
 fn message(said: &str, text: &str) -> String {
     let (said, text) = (clean(said.trim().as_bytes()), clean(text.as_bytes()));
     if said.is_empty() {
@@ -266,7 +273,8 @@ fn message(said: &str, text: &str) -> String {
     if text.is_empty() { said } else { format!("{said}\n{}", excerpt(text, MESSAGE - said.len() - 1)) }
 }
 
-/// The value of an attribute as part of a name: clean, on one line, short; empty when there is none.
+/// Returns the value of an attribute as a name: clean, short, on one line. Empty if the attribute
+/// is missing.
 fn attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {
     Ok(name_of(&raw_attribute(start, name)?))
 }
@@ -276,7 +284,7 @@ fn some(text: String) -> Option<String> {
 }
 
 fn raw_attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {
-    // Whether an attribute stands twice is not looked at: that would take quadratic time.
+    // Duplicate attributes are not detected, because the check takes quadratic time.
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|error| error.to_string())?;
         if attribute.key.into_inner() == name {

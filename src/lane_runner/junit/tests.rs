@@ -1,4 +1,4 @@
-//! Reports as runners write them, and as attackers would.
+//! Tests with reports from real runners and from attackers.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,14 +1,14 @@
-//! The result of a call as text: what is no text is described.
+//! The result of a call as text. Content other than text is described.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-/// The text of a result, and whether the server calls it an error.
+/// Returns the text of a result, and whether the server reports an error.
 pub(super) fn read(result: CallToolResult) -> (String, bool) {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let mut parts: Vec<String> = content.into_iter().map(block).collect();
     if let Some(value) = structured_content {
-        // Servers give it as text as well, for clients that know only that.
+        // Servers often repeat this as text, for clients that ignore structured content.
         let is_told = parts.iter().any(|part| serde_json::from_str::<Value>(part).is_ok_and(|part| part == value));
         if !is_told {
             parts.push(value.to_string());
@@ -27,16 +27,16 @@ fn block(block: ContentBlock) -> String {
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 not_shown(&uri, mime_type.as_deref(), &blob)
             }
-            _ => "[a resource of a kind that is not known]".into(),
+            _ => "[a resource of unknown kind]".into(),
         },
         ContentBlock::ResourceLink(link) => format!("[a link to {}: {}]", link.name, link.uri),
-        _ => "[content of a kind that is not known]".into(),
+        _ => "[content of unknown kind]".into(),
     }
 }
 
-/// In the place of what is given as base64.
+/// Returns the text that replaces base64 content.
 fn not_shown(what: &str, kind: Option<&str>, base64: &str) -> String {
-    format!("[{what}, {}, about {} bytes: not shown]", kind.unwrap_or("of no known kind"), base64.len() / 4 * 3)
+    format!("[{what}, {}, about {} bytes: not shown]", kind.unwrap_or("of unknown kind"), base64.len() / 4 * 3)
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
             { "type": "resource_link", "uri": "file:///c", "name": "c" },
         ]);
         let expected = "one\n[an image, image/png, about 6 bytes: not shown]\n[a sound, audio/wav, about 3 bytes: not shown]\n\
-            file:///a:\ntwo\n[file:///b, of no known kind, about 3 bytes: not shown]\n[a link to c: file:///c]";
+            file:///a:\ntwo\n[file:///b, of unknown kind, about 3 bytes: not shown]\n[a link to c: file:///c]";
         assert_eq!(of(json!({ "content": content, "isError": true })), (expected.into(), true));
     }
 

@@ -1,5 +1,5 @@
-//! The connection with a server that is there already: streamable HTTP. No redirect is followed, and proxies are not asked for an address on
-//! this machine.
+//! The connection to a server at an address, by streamable HTTP. It follows no redirect, and uses
+//! no proxy for addresses on this machine.
 
 use super::sieve::Sieve;
 use super::{MAX_MESSAGE, short};
@@ -14,18 +14,18 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Bytes of an answer that is no message.
+/// The maximum size of an error response, in bytes.
 const MAX_COMPLAINT: usize = 4 * 1024;
 
-/// The way to an address.
+/// Creates the transport to an address.
 ///
 /// # Errors
-/// When it is none, or the headers are none.
+/// A message, if the address or a header is invalid.
 pub(super) fn transport(
     address: &str,
     headers: &[(String, String)],
 ) -> Result<impl Transport<RoleClient> + 'static, String> {
-    let url = Url::parse(address).map_err(|error| format!("its address is none: {error}"))?;
+    let url = Url::parse(address).map_err(|error| format!("invalid address: {error}"))?;
     let client = client(&url, headers)?;
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .max_sse_event_size(MAX_MESSAGE)
@@ -37,18 +37,18 @@ pub(super) fn transport(
 fn client(url: &Url, headers: &[(String, String)]) -> Result<Client, String> {
     let mut all = HeaderMap::new();
     for (name, value) in headers {
-        let wrong = || format!("its header `{name}` is none");
+        let wrong = || format!("invalid header `{name}`");
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         all.insert(key, value);
     }
-    // It fails only when the program has chosen a provider already, and then that one serves.
+    // This fails only if the program has already chosen a provider. Then that provider is used.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(concat!("fledge/", env!("CARGO_PKG_VERSION")))
         .default_headers(all)
-        .redirect(redirect::Policy::none()) // a key must not follow one
+        .redirect(redirect::Policy::none()) // a redirect must not receive a key
         .retry(retry::never())
         .connect_timeout(CONNECT_TIME);
     if url.scheme() == "http" {

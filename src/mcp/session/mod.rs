@@ -1,5 +1,6 @@
-//! One session with a server: begun, used, ended, by the official SDK. Its connection is ours: only `process` starts programs, and nothing
-//! that a server says is read without a bound.
+//! A session with a server: start, use and end. The official SDK speaks the protocol, but fledge
+//! provides the connection. So only `process` starts programs, and everything that a server sends
+//! is read with a limit.
 
 mod answer;
 mod http;
@@ -24,22 +25,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use stdio::{Probe, Probed, Stdio};
 
-/// The longest that a server may take to begin and to name its tools.
+/// The time limit for a server to start and list its tools.
 const BEGINNING: Duration = crate::limits::MCP_START;
-/// How it is said that it was not.
+/// The beginning of the error after that time.
 const LATE: &str = "it was not ready within";
-/// What a server has to end by itself once nothing more is said.
+/// The time that a server has to end by itself after its input is closed.
 const PARTING: Duration = Duration::from_millis(300);
-/// What a server has to say that it still listens.
+/// The time limit for a server to show that it still listens.
 const PING: Duration = Duration::from_secs(1);
-/// How often is looked whether a program still runs that owes an answer.
+/// The interval of checks whether a program that owes an answer still runs.
 const PULSE: Duration = Duration::from_millis(100);
-/// Bytes of one message.
+/// The maximum size of one message, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024 * 1024;
-/// Pages of a list of tools, and tools.
+/// The maximum number of pages in a list of tools. No further page is read once [`MOST_LISTED`]
+/// tools are listed.
 const MOST_PAGES: usize = 64;
 const MOST_LISTED: usize = 10_000;
-/// Bytes of a complaint that people or a model are shown.
+/// The maximum size of a complaint shown to people or to a model, in bytes.
 const MAX_WHY: usize = 400;
 
 /// A session with a server.
@@ -55,20 +57,21 @@ pub(super) struct Session {
 
 type Service = RunningService<RoleClient, ClientConfig>;
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The server says so.
+    /// The server or the SDK refused the call, with this message.
     Refused(String),
-    /// It is not there any more.
+    /// The server is gone.
     Lost,
 }
 
 impl Session {
-    /// Starts or reaches a server, and asks for its tools. When this fails nothing is left of it.
+    /// Starts or reaches a server and asks for its tools. If this fails, no process of the server
+    /// is left.
     ///
     /// # Errors
-    /// Why it is of no use.
+    /// A message that says why the server cannot be used.
     pub(super) async fn start(server: &Server, (place, placeholders): Behind<'_>) -> Result<Self, String> {
         if let Some(variable) = &server.lacks {
             return Err(format!("the variable `{variable}`, which its configuration names, is not set"));
@@ -93,8 +96,8 @@ impl Session {
                 };
                 mode = match probed {
                     _ if failed.0.starts_with(LATE) => break failed,
-                    Probed::Open => ClientLifecycleMode::Initialize, // it ends on what it does not know
-                    Probed::Late => patient(),                       // it is slow, and may end on that too
+                    Probed::Open => ClientLifecycleMode::Initialize, // the server ends at requests that it does not know
+                    Probed::Late => patient(),                       // the server is slow, and may end at an early request too
                     Probed::Unasked | Probed::Answered => break failed,
                 };
             };
@@ -106,7 +109,8 @@ impl Session {
         Err(failed)
     }
 
-    /// Starts a program and begins with it in one way; and what became of the question for the newest form.
+    /// Starts a program and begins a session in one mode. Also returns the outcome of the probe for
+    /// the newest protocol version.
     async fn talk(
         outer: &Invocation,
         mode: ClientLifecycleMode,
@@ -135,7 +139,8 @@ impl Session {
         }
     }
 
-    /// Calls a tool: what it says, and whether it calls that an error. When this is dropped, the server is told that nobody waits.
+    /// Calls a tool. Returns the text of the result, and whether the server reports an error.
+    /// Dropping the call cancels it in the server.
     pub(super) async fn call(&self, tool: &str, input: Map<String, Value>) -> Result<(String, bool), Fault> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(input);
         let answer = tokio::select! {
@@ -147,7 +152,7 @@ impl Session {
             Ok(result) => Ok(answer::read(result)),
             Err(ServiceError::McpError(error)) => Err(Fault::Refused(error.message.into_owned())),
             Err(ServiceError::UnexpectedResponse) => {
-                Err(Fault::Refused("it answered with something that is no result".into()))
+                Err(Fault::Refused("the server sent an unexpected answer: not a result".into()))
             }
             Err(ServiceError::TransportSend(error)) if self.is_elsewhere() => {
                 Err(Fault::Refused(short(&whole(&error))))
@@ -160,24 +165,25 @@ impl Session {
         }
     }
 
-    /// Whether it still answers at all: a call may take its time, but who does not even say so hangs.
+    /// Returns whether the server still responds. A call may take long, but a server that does not
+    /// even answer a ping hangs.
     pub(super) async fn answers(&self) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         tokio::time::timeout(PING, self.peer.send_request(ping)).await.is_ok()
     }
 
-    /// Whether it can be used.
+    /// Returns whether the session can be used.
     pub(super) fn is_open(&self) -> bool {
         let is_alive = || self.dialogue().as_ref().is_none_or(Dialogue::is_alive);
         !self.is_lost.load(Ordering::Relaxed) && !self.peer.is_transport_closed() && is_alive()
     }
 
-    /// The last that the server has said aside, as the end of a sentence.
+    /// Returns the last output of the server on standard error, as the end of a sentence.
     pub(super) fn last_words(&self) -> String {
         last_words(self.aside.as_deref())
     }
 
-    /// Ends it. When this returns nothing that the server has started is alive.
+    /// Ends the session. On return, no process that the server started is alive.
     pub(super) async fn end(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut service) = service {
@@ -187,7 +193,7 @@ impl Session {
         if let Some(dialogue) = dialogue
             && !dialogue.part(PARTING).await
         {
-            tracing::warn!("something that an MCP server has started cannot be killed");
+            tracing::warn!("cannot kill a process that an MCP server has started");
         }
     }
 
@@ -195,12 +201,13 @@ impl Session {
         self.aside.is_none()
     }
 
-    /// Waits until the program has ended: what it has started may still hold its streams.
+    /// Waits until the program has ended. Its streams do not show this, because its child processes
+    /// may keep them open.
     async fn died(&self) {
         while self.is_elsewhere() || self.dialogue().as_ref().is_some_and(Dialogue::is_alive) {
             tokio::time::sleep(PULSE).await;
         }
-        tokio::time::sleep(PULSE).await; // what it has said is still on its way
+        tokio::time::sleep(PULSE).await; // its last messages may still arrive
     }
 
     fn dialogue(&self) -> std::sync::MutexGuard<'_, Option<Dialogue>> {
@@ -213,17 +220,17 @@ async fn within<T>(begun: impl Future<Output = Result<T, String>>) -> Result<T, 
     tokio::time::timeout(BEGINNING, begun).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
 }
 
-/// The newest form that both know.
+/// Selects the newest protocol version that both sides know.
 fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None }
 }
 
-/// The newest form, however long the answer takes.
+/// Selects the newest protocol version and waits for the answer without a limit.
 fn patient() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
 }
 
-/// Shakes hands, and lists the tools.
+/// Initializes the session and lists the tools.
 async fn begin<T>(transport: T, mode: ClientLifecycleMode, server: &str) -> Result<(Service, Catalog), String>
 where
     T: rmcp::transport::Transport<RoleClient> + 'static,
@@ -242,7 +249,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
         let page = peer
             .list_tools(Some(params))
             .await
-            .map_err(|error| format!("no list of tools: {}", short(&whole(&error))))?;
+            .map_err(|error| format!("cannot list its tools: {}", short(&whole(&error))))?;
         said.extend(page.tools.into_iter().map(|tool| Said {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
@@ -261,10 +268,10 @@ fn last_words(aside: Option<&Aside>) -> String {
     let said = visible(&said);
     let tail = &said[said.ceil_char_boundary(said.len().saturating_sub(MAX_WHY))..];
     let line = tail.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() { String::new() } else { format!("; the last that it said aside: {line:?}") }
+    if line.is_empty() { String::new() } else { format!("; last line on its standard error: {line:?}") }
 }
 
-/// An error with its causes, without what is nobody's business: the SDK names the types of the connection.
+/// Formats an error with its causes. Omits the types of the connection that the SDK names.
 fn whole(error: &dyn std::error::Error) -> String {
     let said = plain(&error.to_string());
     match error.source().map(whole) {
@@ -273,7 +280,7 @@ fn whole(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// The same words without `Transport […] error: `, whatever stands in the brackets, and what leads to it.
+/// Removes `Transport […] error: ` with any text in the brackets, and the words that lead to it.
 fn plain(text: &str) -> String {
     let (before, after) = match (text.find("Transport ["), text.find("] error: ")) {
         (Some(from), Some(to)) if from < to => (&text[..from], &text[to + "] error: ".len()..]),
@@ -283,7 +290,7 @@ fn plain(text: &str) -> String {
     format!("{before}{}", plain(after))
 }
 
-/// Bounded and without what cannot be seen: there may be words of the server in it.
+/// Shortens a text and removes invisible characters, because the text may come from the server.
 fn short(text: &str) -> String {
     let line = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let kept = &line[..line.floor_char_boundary(MAX_WHY)];

@@ -1,4 +1,5 @@
-//! Lets through what is waited for: answers, and questions of the server as far as they are few. News are not listened to.
+//! A filter for messages from a server. It passes answers, and passes requests of the server unless
+//! too many replies are pending. It drops notifications.
 
 use rmcp::RoleClient;
 use rmcp::model::ServerJsonRpcMessage;
@@ -6,14 +7,14 @@ use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use std::sync::Arc;
 
-/// Messages that may wait to be sent while the server asks something.
+/// The number of messages that may wait to be sent before requests of the server are dropped.
 const WAITING: usize = 64;
 
-/// A connection through which only that comes.
+/// A connection with this filter.
 #[derive(Debug)]
 pub(super) struct Sieve<T> {
     transport: T,
-    /// One for each message on its way.
+    /// The count of references minus one is the number of messages being sent.
     sending: Arc<()>,
 }
 
@@ -42,7 +43,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Sieve<T> {
         loop {
             match self.transport.receive().await? {
                 ServerJsonRpcMessage::Notification(_) => {}
-                // A server that asks and never listens would fill the memory with answers.
+                // Otherwise, a server that sends requests and reads no replies would fill the
+                // memory with replies.
                 ServerJsonRpcMessage::Request(_) if Arc::strong_count(&self.sending) > WAITING => {}
                 message => return Some(message),
             }

@@ -1,5 +1,6 @@
-//! The connection with a program: one message a line. Noise between them is passed over; an answer that is too long, or none that can be
-//! understood, is an error of the calls that wait, and the session goes on.
+//! The connection to a program, with one message per line. Other output between messages is
+//! skipped. If an answer is too long or cannot be parsed, the waiting calls fail and the session
+//! continues.
 
 use super::MAX_MESSAGE;
 use crate::process::{Aside, Lines};
@@ -14,23 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// How long a program is waited for that says nothing to the question for the newest form: many older ones pass over what they do not know.
+/// The time limit for a program to answer the probe for the newest protocol version. Many older
+/// programs ignore requests that they do not know.
 const PROBE: Duration = Duration::from_millis(1500);
 
-/// What became of the question for the newest form.
+/// The outcome of the probe for the newest protocol version.
 #[derive(Debug, Default)]
 pub(super) struct Probe(AtomicU8);
 
-/// What that can be.
+/// The possible outcomes of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probed {
-    /// It was not asked.
+    /// No probe was sent.
     Unasked,
-    /// It has no answer.
+    /// The probe was sent and has no answer yet.
     Open,
-    /// It was waited for long enough.
+    /// The time limit has passed.
     Late,
-    /// It has one.
+    /// The program answered.
     Answered,
 }
 
@@ -45,40 +47,41 @@ impl Probe {
     }
 }
 
-/// The two ways of messages to and from a program.
+/// The transport of messages to and from a program.
 #[derive(Debug)]
 pub(super) struct Stdio {
     lines: Arc<Lines>,
     aside: Option<Arc<Aside>>,
     /// The requests that wait for an answer.
     open: Vec<RequestId>,
-    /// What is answered in the place of the server.
+    /// Answers that fledge gives in place of the server.
     given: VecDeque<ServerJsonRpcMessage>,
     probe: Arc<Probe>,
-    /// The question for the newest form, and how long it is waited for.
+    /// The request of the probe and its time limit.
     asked: Option<(RequestId, Option<Duration>)>,
-    /// Whether that may take as long as it takes.
+    /// Whether the probe has no time limit.
     is_patient: bool,
 }
 
 impl Stdio {
-    /// `is_patient`: the question for the newest form may take as long as it takes.
+    /// Creates the transport. If `is_patient` is set, the probe for the newest protocol version has
+    /// no time limit.
     pub(super) fn new(lines: Arc<Lines>, aside: Option<Arc<Aside>>, probe: Arc<Probe>, is_patient: bool) -> Self {
         Self { lines, aside, open: Vec::new(), given: VecDeque::new(), probe, asked: None, is_patient }
     }
 
-    /// Answers the question for the newest form in the place of a server that does not.
+    /// Answers the probe in place of a server that does not answer it.
     fn give_up_asking(&mut self) {
         self.probe.set(Probed::Late);
         if let Some((id, wait)) = &mut self.asked {
             *wait = None;
             self.open.retain(|open| open != id);
-            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "it does not answer that", None);
+            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "the server does not answer this request", None);
             self.given.push_back(ServerJsonRpcMessage::error(error, Some(id.clone())));
         }
     }
 
-    /// The message of a line, if it is one.
+    /// Parses the message of a line, if the line is a message.
     fn read(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         match serde_json::from_slice::<ServerJsonRpcMessage>(line) {
             Ok(message) => {
@@ -92,7 +95,7 @@ impl Stdio {
                     if self.asked.as_ref().is_some_and(|(asked, _)| asked == id) {
                         let is_late = self.asked.take().is_some_and(|(_, wait)| wait.is_none()) && !self.is_patient;
                         if is_late {
-                            return None; // it has been answered already
+                            return None; // fledge has already answered this
                         }
                         self.probe.set(Probed::Answered);
                     }
@@ -101,14 +104,15 @@ impl Stdio {
             }
             Err(error) => {
                 if is_answer(line) {
-                    self.give_up(&format!("the answer cannot be understood: {error}"));
+                    self.give_up(&format!("cannot parse the answer: {error}"));
                 }
                 None
             }
         }
     }
 
-    /// Answers everything that waits: which answer was meant cannot be told.
+    /// Answers all waiting requests with an error, because the request that the answer belongs to
+    /// is unknown.
     fn give_up(&mut self, why: &str) {
         let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, why.to_owned(), None);
         let answers = self.open.drain(..).map(|id| ServerJsonRpcMessage::error(error.clone(), Some(id)));
@@ -116,7 +120,7 @@ impl Stdio {
     }
 }
 
-/// Whether a line that is no message looks like one that was waited for.
+/// Returns whether a line that is not a valid message looks like an answer.
 fn is_answer(line: &[u8]) -> bool {
     let has = |part: &[u8], key: &str| memmem::find(part, key.as_bytes()).is_some();
     line.starts_with(b"{")

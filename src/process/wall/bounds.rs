@@ -1,10 +1,10 @@
-//! The limits on what programs in a sandbox use up.
+//! Limits on what programs in a sandbox use.
 
 use crate::process::{Bounds, census};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// What programs behind a wall may use up; `None` is without a bound of ours.
+/// Limits on what programs in a sandbox use. `None` means that fledge sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallLimits {
     /// Processes and threads, all together.
@@ -22,7 +22,7 @@ impl Default for WallLimits {
 }
 
 impl WallLimits {
-    /// The lower ones of both.
+    /// Returns the lower one of each pair of limits.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         let lower = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
@@ -33,14 +33,14 @@ impl WallLimits {
         }
     }
 
-    /// Returns the bounds that fledge itself watches while a program runs. The kernel bounds no
-    /// processes of root, and the memory of each process by itself.
+    /// Returns the limits that fledge itself watches while a program runs. The kernel does not
+    /// limit the processes of root, and limits memory only for each process.
     pub fn bounds(self) -> Bounds {
         Bounds { processes: self.processes, memory: self.memory }
     }
 }
 
-/// The memory of this machine, or of the container that this process is in, in bytes.
+/// Returns the memory of this machine, or of the container that this process is in, in bytes.
 fn machine_memory() -> Option<u64> {
     static ALL: LazyLock<Option<u64>> = LazyLock::new(|| {
         let text = census::read("/proc/meminfo")?;

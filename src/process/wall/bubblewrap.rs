@@ -1,4 +1,4 @@
-//! The wall by bubblewrap: namespaces of its own, the machine read-only, and a mount for every rule.
+//! The bubblewrap sandbox: its own namespaces, the machine read-only, and a mount for every rule.
 
 use super::holes::{Holes, Rule, Sight, over};
 use super::homes;
@@ -10,18 +10,21 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Sockets that are covered one by one. Where there are more, none can be made inside that reaches any.
+/// The most sockets that are covered one by one. If there are more, the sandbox forbids creating
+/// sockets that could reach them.
 const MOST_SOCKETS: usize = 256;
-/// Where daemons put their sockets that are not hidden anyway, how deep they are looked for there, and among how many files.
+/// Folders where daemons put sockets that are not hidden anyway, the depth of the search there, and
+/// the most files that it looks at.
 const DAEMONS: [&str; 3] = ["/var", "/opt", "/srv"];
 const DEPTH: usize = 5;
 const MOST_FILES: usize = 200_000;
 
-/// What unshares users, from the best to the least: which one works is tried, not told from a version.
+/// Options that unshare users, from the best to the least. fledge tries which one works, and does
+/// not infer it from a version.
 pub(super) const USERS: [&[&str]; 3] = [
     &["--unshare-user", "--disable-userns"],
     &["--unshare-user"],
-    &["--unshare-user-try"], // root, where there are no namespaces of users
+    &["--unshare-user-try"], // root, without user namespaces
 ];
 const ALWAYS: [&str; 15] = [
     "--unshare-pid",
@@ -29,7 +32,7 @@ const ALWAYS: [&str; 15] = [
     "--unshare-uts",
     "--unshare-cgroup-try",
     "--die-with-parent",
-    "--new-session", // nothing can be typed into a terminal
+    "--new-session", // programs cannot type into a terminal
     "--cap-drop",
     "ALL",
     "--ro-bind",
@@ -41,7 +44,7 @@ const ALWAYS: [&str; 15] = [
     "/proc",
 ];
 
-/// What is not a process's own below `/proc` and can be written.
+/// Writable paths below `/proc` that belong to the whole machine and not to a process.
 const MACHINE: [&str; 9] = [
     "/proc/sys",
     "/proc/sysrq-trigger",
@@ -54,7 +57,7 @@ const MACHINE: [&str; 9] = [
     "/proc/mtrr",
 ];
 
-/// Bubblewrap as it works here.
+/// Bubblewrap with the options that work here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bubblewrap {
     pub(super) program: PathBuf,
@@ -62,29 +65,31 @@ pub(super) struct Bubblewrap {
     pub(super) users: &'static [&'static str],
 }
 
-/// What is done about the sockets of this machine.
+/// Treatment of the machine's sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those that there are when the wall is built are covered, unless more may come: see [`may_come`].
+    /// Covers the sockets that exist when the sandbox is built, unless more may appear: see
+    /// [`may_come`].
     OneByOne,
-    /// None can be made inside that reaches any: needs no look at what there is.
+    /// Forbids creating sockets that could reach them. Needs no search for sockets.
     None,
 }
 
-/// What it is told.
+/// The arguments of bubblewrap.
 struct Arguments {
     all: Vec<String>,
-    /// Folders that are closed when everything below them is in place.
+    /// Folders that become read-only when everything below them is mounted.
     closed: Vec<String>,
 }
 
 impl Bubblewrap {
-    /// The program behind it.
+    /// Returns the invocation that runs `inner` in the sandbox.
     pub(super) fn around(&self, helper: &Path, holes: &Holes, inner: Invocation, how: Sockets) -> Invocation {
         let mut arguments = Arguments { all: Vec::new(), closed: Vec::new() };
         arguments.add(self.users);
         arguments.add(&ALWAYS);
-        // Of a fresh /proc, what is the whole machine's: root could write some of it also without rights.
+        // A fresh /proc has parts that belong to the whole machine. Root could write some of them
+        // even without capabilities.
         MACHINE.iter().for_each(|at| arguments.add(&["--ro-bind-try", at, at]));
         if !holes.network {
             arguments.add(&["--unshare-net"]);
@@ -120,7 +125,7 @@ impl Arguments {
         self.all.extend(all.iter().map(|arg| (*arg).to_owned()));
     }
 
-    /// The mount of a rule. What does not exist needs none, unless it may not come to be.
+    /// Adds the mount of a rule. A missing path needs no mount, unless its creation is forbidden.
     fn place(&mut self, rule: &Rule, holes: &Holes) {
         let at = text(&rule.at);
         let (exists, is_folder) = (rule.at.exists(), rule.at.is_dir());
@@ -138,15 +143,15 @@ impl Arguments {
         }
     }
 
-    /// An empty folder that stays so.
+    /// Adds an empty folder that cannot be written.
     fn close(&mut self, at: String) {
         self.add(&["--perms", "0555", "--tmpfs", &at]);
         self.closed.push(at);
     }
 }
 
-/// Gives the folders of toolchains in a home that their tools write into as private ones, with what is in them read-only. One with too much in it, or with links,
-/// stays read-only as a whole.
+/// Makes folders of toolchains in a home private if their tools write into them, with their entries
+/// read-only. A folder with too many entries, or with links, stays read-only as a whole.
 fn seed(rules: &mut Vec<Rule>, home: &Path) {
     let Ok(home) = home.canonicalize() else { return };
     for folder in homes::WRITTEN.iter().map(|at| home.join(at)).filter(|folder| folder.is_dir() && !folder.is_symlink())
@@ -158,7 +163,7 @@ fn seed(rules: &mut Vec<Rule>, home: &Path) {
         };
         let entries: Vec<PathBuf> =
             std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        // A link is no mount: where there are some, all stays as it is.
+        // A mount cannot replace a link, so a folder with links stays unchanged.
         if entries.len() > homes::MOST_ENTRIES || entries.iter().any(|entry| entry.is_symlink()) {
             continue;
         }
@@ -170,16 +175,16 @@ fn seed(rules: &mut Vec<Rule>, home: &Path) {
     rules.sort_by_key(|rule| rule.at.components().count());
 }
 
-/// Returns whether a rule hides a file in a folder that is empty inside of the sandbox. The file is
-/// absent there without a cover, and some tools (yarn 1, with `~/.npmrc`) fail at a cover, which is
-/// a device that they cannot read.
+/// Returns whether a rule hides a file in a folder that is empty in the sandbox. The file is absent
+/// there without a cover. Some tools (yarn 1, with `~/.npmrc`) fail on a cover, which is a device
+/// that they cannot read.
 fn is_absent(rule: &Rule, rules: &HashMap<&Path, &Rule>) -> bool {
     let above = || rule.at.ancestors().skip(1).find_map(|folder| rules.get(folder));
     rule.sight == Sight::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.sight == Sight::Empty)
 }
 
-/// Returns whether a path that exists is read-only by the mount above it. Each mount costs about
-/// 0.2 ms at every start.
+/// Returns whether a path that exists is already read-only by the mount above it. Each mount costs
+/// about 0.2 ms at every start.
 fn is_seen_anyway(rule: &Rule, rules: &HashMap<&Path, &Rule>) -> bool {
     let is_plain = |rule: &Rule| rule.sight == Sight::ReadOnly && rule.from.is_none();
     let above = rule.at.ancestors().skip(1).find_map(|folder| rules.get(folder));
@@ -191,14 +196,15 @@ fn by_path(rules: &[Rule]) -> HashMap<&Path, &Rule> {
     rules.iter().map(|rule| (rule.at.as_path(), rule)).collect()
 }
 
-/// Whether a program of the user may bind a socket in a folder that is written inside while a program
-/// works there. A room lies elsewhere, where the user starts nothing.
+/// Returns whether a program of the user may bind a socket in a folder that programs in the sandbox
+/// can write, while one of them runs. A clean room is elsewhere, and the user starts nothing in it.
 fn may_come(holes: &Holes) -> bool {
     !holes.writable.is_empty()
 }
 
-/// The sockets of this machine that have a place in the file system, as far as they are in sight: no namespace keeps anybody from them. `None`
-/// where they are too many to be covered, or cannot be found out. Those that other networks of this machine have are not listed anywhere.
+/// Returns the sockets of this machine with a path that the sandbox shows. No namespace blocks
+/// access to them. `None` if they are too many to cover, or cannot be listed. The kernel does not
+/// list the sockets of other network namespaces.
 fn sockets(rules: &[Rule]) -> Option<Vec<PathBuf>> {
     let (mut paths, relative) = listed(&std::fs::read_to_string("/proc/net/unix").ok()?);
     if !relative.is_empty() {
@@ -210,18 +216,19 @@ fn sockets(rules: &[Rule]) -> Option<Vec<PathBuf>> {
     covered(paths, rules)
 }
 
-/// The folders that processes work in, as far as this user may see them.
+/// Returns the working folders of processes, as far as this user may see them.
 fn working_folders() -> BTreeSet<PathBuf> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok()).collect()
 }
 
-/// The paths of sockets with relative names: a program that binds one seldom leaves its folder.
+/// Returns possible paths of sockets with relative names. A program that binds a relative name
+/// seldom leaves its working folder.
 fn bound_from(folders: &BTreeSet<PathBuf>, names: &[PathBuf]) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
 }
 
-/// Those of them that are sockets in sight, unless they are too many.
+/// Keeps the paths that are sockets in sight. `None` if they are more than [`MOST_SOCKETS`].
 fn covered(paths: Vec<PathBuf>, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     let is_socket = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     let real = paths.into_iter().filter(is_socket).filter_map(|path| path.canonicalize().ok());
@@ -231,7 +238,8 @@ fn covered(paths: Vec<PathBuf>, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     (sockets.len() <= MOST_SOCKETS).then_some(sockets)
 }
 
-/// The absolute paths that the kernel lists (proc(5), `/proc/net/unix`), and those that are relative to a folder of which it says nothing.
+/// Returns the absolute paths that the kernel lists (proc(5), `/proc/net/unix`), and the relative
+/// ones, whose folders it does not list.
 fn listed(list: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let names = list.lines().skip(1).filter_map(|line| {
         let mut rest = line;
@@ -244,7 +252,7 @@ fn listed(list: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     names.map(PathBuf::from).partition(|name| name.is_absolute())
 }
 
-/// The sockets in a folder; `None` where there is too much in it.
+/// Returns the sockets in a folder. `None` if the folder contains too many files.
 fn below(place: &Path, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     let walk = WalkDir::new(place).max_depth(DEPTH).follow_links(false).into_iter();
     let mut found = Vec::new();
@@ -257,7 +265,7 @@ fn below(place: &Path, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
-/// Whether a path is found inside as it is outside.
+/// Returns whether the sandbox shows the same file at a path as the machine.
 fn is_in_sight(path: &Path, rules: &[Rule]) -> bool {
     over(rules, path).is_none_or(|rule| match rule.sight {
         Sight::ReadOnly | Sight::Writable => rule.from.is_none() && rule.at.exists(),

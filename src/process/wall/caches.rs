@@ -1,12 +1,14 @@
-//! Caches of package managers and build tools in a user's home. Their tools write into them while they work: locks, indexes, downloads.
-//! In a sandbox each has a writable layer over it, so the tools work and the cache itself stays as it is.
+//! Caches of package managers and build tools in a user's home. The tools write locks, indexes and
+//! downloads into them while they work. In a sandbox each cache has a writable layer over it, so
+//! the tools work and the cache itself does not change.
 
 use super::{Layer, Mount, Mounts};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Variables that lead to a cache, its place below a home otherwise, and the beginnings of commands that use it.
+/// For each cache: the variable that names it, its default place below a home, and the beginnings
+/// of commands that use it.
 #[rustfmt::skip]
 const CACHES: &[(&str, &str, &[&str])] = &[
     ("GOCACHE", ".cache/go-build", &["go "]),
@@ -32,9 +34,9 @@ pub struct ToolCache {
     pub folder: PathBuf,
     /// The beginnings of commands that use it.
     pub programs: &'static [&'static str],
-    /// The folder exists. A tool that has fetched nothing yet has none.
+    /// True if the folder exists. A tool that has fetched nothing yet has none.
     pub exists: bool,
-    /// It has what builds and tests made, and not what was fetched.
+    /// True if it contains results of builds and tests, and not downloads.
     pub is_build_cache: bool,
 }
 
@@ -46,7 +48,7 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
         let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let named = led.unwrap_or_else(|| home.join(place));
         let real = named.canonicalize().ok().filter(|real| real.is_dir());
-        // Elsewhere a sandbox could not make it.
+        // A sandbox could not create the folder outside the home.
         let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
         let folder = real.clone().or_else(|| is_free.then_some(named))?;
         (folder != Path::new("/")).then_some(ToolCache {
@@ -59,11 +61,12 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
     found.collect()
 }
 
-/// Adds a layer over each of these folders, kept in `own`, with what earlier layers over it have kept. A folder that does not exist counts as an
-/// empty one. Returns the mounts by which a sandbox finds the layers in the folders' places.
+/// Adds a layer over each of these folders, with what earlier layers over the folder have kept. The
+/// layers write into `own`. A folder that does not exist counts as empty. Returns the mounts that
+/// put the layers in the folders' places in a sandbox.
 ///
 /// # Errors
-/// [`io::Error`] where a folder cannot be made.
+/// [`io::Error`] if a folder cannot be made.
 pub fn add_layers(
     folders: impl Iterator<Item = (PathBuf, Vec<PathBuf>)>,
     own: &Path,

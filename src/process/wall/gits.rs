@@ -1,9 +1,11 @@
-//! Where git keeps what it knows inside of a folder: repositories below it, submodules, linked worktrees. Git runs what their
-//! configuration says for whoever works there, so nobody behind a wall writes it.
+//! Places inside a folder where git keeps its data: repositories below it, submodules, linked
+//! worktrees. Git runs commands from their configuration for any user who works there, so programs
+//! in a sandbox cannot write them.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Every `.git` below a folder, of whatever kind and at any depth, but for its own: absolute and sorted. Links are not followed.
+/// Returns every `.git` below a folder, of any kind and at any depth, except the folder's own. The
+/// paths are sorted, and absolute if `root` is. Links are not followed.
 pub fn gits_below(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut ahead) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = ahead.pop() {
@@ -19,7 +21,8 @@ pub fn gits_below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The folder that a `.git` leads to which is none itself: the text of a file, or the target of a link. It may not exist.
+/// Returns the folder that a `.git` leads to if it is not a folder itself. `says` is the text of
+/// the file, or the target of the link. The folder may not exist.
 pub fn git_led_to(git: &Path, says: &str) -> Option<PathBuf> {
     let mut place = git.parent()?.to_owned();
     for part in Path::new(says.trim_end_matches(['\n', '\r'])).components() {
@@ -33,13 +36,14 @@ pub fn git_led_to(git: &Path, says: &str) -> Option<PathBuf> {
     Some(place)
 }
 
-/// Whether a mount can keep it as it is, and it is worth it: a link cannot be kept, and an empty folder is no repository.
+/// Returns whether a mount can protect a `.git`, and needs to. A mount cannot protect a link, and
+/// an empty folder is not a repository.
 pub(super) fn is_kept(git: &Path) -> bool {
     let is_empty = || std::fs::read_dir(git).is_ok_and(|mut entries| entries.next().is_none());
     !git.is_symlink() && !is_empty()
 }
 
-/// Where the file or the link of this name leads to now, if a repository is there.
+/// Returns the folder that a `.git` file or link leads to now, if that is a repository.
 pub(super) fn elsewhere(git: &Path) -> Option<PathBuf> {
     let kind = git.symlink_metadata().ok()?;
     if kind.is_symlink() {

@@ -1,5 +1,5 @@
-//! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
-//! writable one, and that in a hidden one.
+//! Access rules of a sandbox, one for each path. The rule for the deeper path wins. So a read-only
+//! folder may be in a writable one, and a writable one in a hidden one.
 
 use super::bounds::WallLimits;
 use super::programs::{Needs, Search};
@@ -10,50 +10,51 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What a program behind a wall may see and do. What is not named can be read and not written, but for devices, other processes, temporary
-/// folders and `/run`, which are its own and empty, and homes, which it does not see.
+/// The access of a program in a sandbox. By default, a path can be read and not written. Devices,
+/// other processes, temporary folders and `/run` are private and empty, and homes are hidden.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holes {
     /// Folders that it may write.
     pub writable: Vec<PathBuf>,
-    /// What stays as it is inside of those. A path that is missing cannot be made either.
+    /// Paths inside those that it cannot change. It cannot create one that is missing either.
     pub read_only: Vec<PathBuf>,
     /// Folders and files that it does not see.
     pub hidden: Vec<PathBuf>,
-    /// Folders that it finds elsewhere than they are.
+    /// Folders that it finds at other paths.
     pub mounts: Vec<Mount>,
-    /// Whether it reaches the network.
+    /// True if it reaches the network.
     pub network: bool,
-    /// The user's home: empty inside and private, but for toolchains, which can be read without the credentials in them.
+    /// The user's home. In the sandbox it is empty and private, except for toolchains. These can be
+    /// read without the credentials in them.
     pub home: Option<PathBuf>,
-    /// What it may use up.
+    /// Limits on what it uses.
     pub limits: WallLimits,
-    /// The layers over folders that it sees, behind bubblewrap.
+    /// The layers over folders that it sees, with bubblewrap.
     pub view: Option<View>,
 }
 
-/// A folder that is found elsewhere.
+/// A folder that appears at another path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is.
+    /// Its real path.
     pub from: PathBuf,
-    /// Where it is found.
+    /// Its path in the sandbox.
     pub at: PathBuf,
-    /// Whether it may be written.
+    /// True if the program may write it.
     pub writable: bool,
 }
 
-/// How a path is found inside.
+/// Access to a path in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sight {
     /// An empty folder that is private and can be written.
     Empty,
-    /// An empty folder or file that stays so.
+    /// An empty folder or file that cannot be written.
     Masked,
     ReadOnly,
     Writable,
-    /// A link, to what the rule calls `from`.
+    /// A link to the rule's `from`.
     Link,
 }
 
@@ -63,13 +64,13 @@ pub(super) enum Sight {
 pub(super) struct Rule {
     pub(super) at: PathBuf,
     pub(super) sight: Sight,
-    /// What stands there, where it is something else than is there anyway.
+    /// The content to show at the path, if it is not the real one.
     pub(super) from: Option<PathBuf>,
 }
 
-/// What everybody has for themselves inside.
+/// Paths that are private to each program in a sandbox.
 const PRIVATE: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/var/run", "/home"];
-/// What only the operator has business with.
+/// Paths that only the operator of the machine needs.
 const SECRET: [&str; 18] = [
     "/root",
     "/etc/shadow",
@@ -90,7 +91,7 @@ const SECRET: [&str; 18] = [
     "/var/lib/kubelet",
     "/var/lib/cloud",
 ];
-/// What names and programs are looked up by, below `/run`.
+/// Paths below `/run` that the lookup of names and programs needs.
 const NEEDED: [&str; 5] = [
     "/run/current-system",
     "/run/opengl-driver",
@@ -100,11 +101,11 @@ const NEEDED: [&str; 5] = [
 ];
 
 impl Holes {
-    /// Those of a program that works in a folder: it writes there, but not what git keeps of it and of repositories inside, nor what this
-    /// program looks for there.
+    /// Returns the access of a program that works in a folder. It may write there, but not to
+    /// `.fledge`, nor to git's data of the folder and of repositories inside.
     pub fn of_workspace(root: &Path) -> Self {
         let own = [root.join(".git"), root.join(".fledge")].into_iter();
-        // A mount cannot keep a link, and what it leads to may be anything: it opens nothing.
+        // A mount cannot protect a link, and its target may be anything. So a link gets no rule.
         let mut read_only: Vec<PathBuf> = own.filter(|path| !path.is_symlink()).collect();
         read_only.extend(git_elsewhere(root));
         let whole = whole(root);
@@ -116,7 +117,8 @@ impl Holes {
         Self { writable: vec![root.into()], read_only, ..Self::default() }
     }
 
-    /// All rules, those for outer paths first. The folders of the search path can be read, those of toolchains, and `helper`.
+    /// Returns all rules, those for outer paths first. Folders of the search path, toolchains and
+    /// `helper` can be read.
     pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<Rule> {
         let mut rules: Vec<Rule> = Vec::new();
         let mut add = |at: &Path, sight| rules.push(Rule { at: at.into(), sight, from: None });
@@ -124,7 +126,7 @@ impl Holes {
         SECRET.iter().for_each(|at| add(Path::new(at), Sight::Masked));
         NEEDED.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
         for folder in std::env::split_paths(env.get("PATH").unwrap_or_default()) {
-            // A program of a toolchain needs what lies beside its folder.
+            // A program of a toolchain also needs what is next to its folder.
             for (home, toolchain) in homes::of_program(&folder) {
                 add(&home.join(toolchain), Sight::ReadOnly);
                 let secret = homes::CREDENTIALS.iter().filter(|at| Path::new(at).starts_with(toolchain));
@@ -159,13 +161,13 @@ impl Holes {
         }
         rules.retain(|rule| rule.at.is_absolute() && rule.at != Path::new("/"));
         rules.iter_mut().for_each(|rule| rule.at = whole(&rule.at));
-        // What is granted to toolchains takes nothing away from what may be written.
+        // Read access for toolchains must not restrict what may be written.
         let own: Vec<&Path> =
             self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at)).map(PathBuf::as_path).collect();
         let is_granted =
             |rule: &Rule| rule.sight == Sight::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none();
         rules.retain(|rule| !is_granted(rule) || !own.iter().any(|own| rule.at.starts_with(own)));
-        // Where two speak of one path the later one holds: what the caller says comes last.
+        // Of two rules for one path the later one wins, and those of the caller are the last.
         let mut spoken = HashSet::new();
         let mut rules: Vec<Rule> = rules.into_iter().rev().filter(|rule| spoken.insert(rule.at.clone())).collect();
         rules.reverse();
@@ -178,7 +180,7 @@ impl Holes {
         rules
     }
 
-    /// The hidden paths that the programs of the search path need.
+    /// Returns the hidden paths that the programs of the search path need.
     fn needs(&self, env: &Variables) -> Needs {
         let own = self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at));
         let own: Vec<PathBuf> = own.map(|path| whole(path)).collect();
@@ -199,7 +201,8 @@ impl Holes {
     }
 }
 
-/// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
+/// Returns git's data outside of a folder that is a linked worktree, and the repository around a
+/// folder that is not its top.
 fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
     let own = root.join(".git");
     let mut found: Vec<PathBuf> = own.canonicalize().ok().filter(|_| own.is_symlink()).into_iter().collect();
@@ -212,8 +215,8 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
         found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
         found.push(folder);
     }
-    found.retain(|path| path.join("HEAD").is_file()); // else it is none of git's
-    // One that is empty is no repository to git either: it looks further up.
+    found.retain(|path| path.join("HEAD").is_file()); // otherwise it is not a folder of git
+    // To git an empty `.git` is not a repository either: git searches further up.
     let is_git = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
     if !is_git(&root)
         && let Some(top) = root.ancestors().skip(1).find(is_git)
@@ -227,7 +230,7 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path without links on the way to it, and itself none where it exists.
+/// Returns the path without links, if it exists. Otherwise only its folder is resolved.
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => parent.canonicalize().map_or_else(|_| path.into(), |parent| parent.join(name)),
@@ -235,7 +238,7 @@ fn whole(path: &Path) -> PathBuf {
     })
 }
 
-/// The rule that holds for a path.
+/// Returns the rule for a path.
 pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
     rules.iter().rfind(|rule| path.starts_with(&rule.at))
 }

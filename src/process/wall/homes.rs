@@ -1,4 +1,4 @@
-//! What is in a user's home that programs need, and what is none of their business. Lists; a wall is made of them.
+//! Lists of paths in a user's home: those that programs need, and those that they must not see.
 
 use crate::process::Variables;
 use std::io;
@@ -55,7 +55,8 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".cache/deno",
 ];
 
-/// Those of them that their tools write into while they work: locks, logs, indexes. Each folder is private then, with what is in it read-only.
+/// Toolchains, and folders in them, into which tools write locks, logs and indexes while they work.
+/// In a sandbox each is a private folder whose entries are read-only.
 pub(super) const WRITTEN: &[&str] = &[
     ".cargo",
     ".cargo/registry",
@@ -81,10 +82,10 @@ pub(super) const WRITTEN: &[&str] = &[
     ".cache/yarn",
     ".cache/pnpm",
 ];
-/// The most entries of a folder that are shown one by one.
+/// The most entries of a folder that a sandbox shows one by one.
 pub(super) const MOST_ENTRIES: usize = 64;
 
-/// Credentials below a home, also where the home itself is the workspace.
+/// Credentials below a home. They are hidden even if the home itself is the workspace.
 pub(super) const CREDENTIALS: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -130,7 +131,8 @@ pub(super) const CREDENTIALS: &[&str] = &[
     ".bash_history",
 ];
 
-/// Variables that lead to a toolchain which is else looked for in the home, with its place there.
+/// Variables that name the folder of a toolchain, each with the default place of the toolchain
+/// below the home.
 pub(super) const LED_TO: &[(&str, &str)] = &[
     ("CARGO_HOME", ".cargo"),
     ("RUSTUP_HOME", ".rustup"),
@@ -147,7 +149,7 @@ pub(super) const LED_TO: &[(&str, &str)] = &[
     ("SDKMAN_DIR", ".sdkman"),
 ];
 
-/// Variables that lead to an installation, wherever it is.
+/// Variables that name an installation, in any place.
 pub(super) const INSTALLATIONS: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -175,7 +177,8 @@ pub(super) const INSTALLATIONS: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Files below a home that name versions of programs, for the version managers that start these.
+/// Files below a home that name versions of programs, for the version managers that start these
+/// programs.
 pub(super) const VERSIONS: &[&str] = &[
     ".tool-versions",
     ".asdfrc",
@@ -186,20 +189,20 @@ pub(super) const VERSIONS: &[&str] = &[
     ".java-version",
     ".go-version",
 ];
-/// The folder in which mise notes by links what it trusts. It also writes there.
+/// The folder with a link for each configuration that mise trusts. mise also writes there.
 const TRUSTED: &str = ".local/state/mise/trusted-configs";
-/// The most such links that are shown.
+/// The most trust links that are shown.
 const MOST_TRUSTED: usize = 500;
-/// Such files in TOML, in which users also set variables.
+/// Files in TOML that name versions. Users also set variables in them.
 const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml", ".mise.toml", "mise.toml"];
-/// The folder of more such files.
+/// The folder of further files of this kind.
 const TOML_FOLDER: &str = ".config/mise/conf.d";
-/// Tables of such a file that hold no values of variables.
+/// Tables of these files that hold no values of variables.
 const PLAIN_TABLES: [&str; 6] = ["tools", "alias", "tool_alias", "plugins", "settings", "tasks"];
-/// Words by which a line is taken for a credential.
+/// Words that mark a line as a possible credential.
 const SECRET_WORDS: [&str; 5] = ["token", "secret", "password", "passwd", "key"];
 
-/// Returns the files of a home that name versions of programs and show no credentials.
+/// Returns the files of a home that name versions of programs and contain no credentials.
 pub(super) fn version_files(home: &Path) -> impl Iterator<Item = PathBuf> {
     let plain = VERSIONS.iter().map(|name| home.join(name)).filter(|path| path.exists());
     plain.chain(toml_files(home).filter(|path| shows_versions_alone(path)))
@@ -220,14 +223,14 @@ fn shows_versions_alone(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| names_versions_alone(&text))
 }
 
-/// The files of a home in which mise looks for versions.
+/// Returns the files of a home in which mise looks for versions.
 fn toml_files(home: &Path) -> impl Iterator<Item = PathBuf> {
     let more = std::fs::read_dir(home.join(TOML_FOLDER)).into_iter().flatten().flatten().map(|file| file.path());
     let more = more.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
     TOML_VERSIONS.iter().map(|name| home.join(name)).chain(more)
 }
 
-/// Returns whether a file of mise names versions of tools, and sets no variables.
+/// Returns whether a file of mise names versions of tools and sets no variables.
 fn names_versions_alone(toml: &str) -> bool {
     let is_plain = |line: &str| {
         let table = line.trim().trim_start_matches('[').split(['.', ']']).next().unwrap_or_default();
@@ -239,11 +242,12 @@ fn names_versions_alone(toml: &str) -> bool {
     toml.lines().all(is_plain)
 }
 
-/// A home and a temporary folder of its own for a program that nothing stands around, both made anew in `own`; the toolchains of the user's
-/// home are found in it by links, as they are seen behind a wall.
+/// Makes a home and a temporary folder in `own` for a program without a sandbox. Links in the home
+/// lead to the toolchains of the user's home, which a sandbox would show. Returns the environment
+/// with both folders.
 ///
 /// # Errors
-/// When they cannot be made.
+/// If a folder or a link cannot be made.
 pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
     let [home, temp] = ["home", "tmp"].map(|name| own.join(name));
     [&home, &temp].into_iter().try_for_each(std::fs::create_dir_all)?;
@@ -261,7 +265,8 @@ pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
     Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
 }
 
-/// Gives a home links to the files of another one that name versions of programs, and what mise trusts there.
+/// Links the files of another home that name versions of programs, and what mise trusts there, into
+/// a home.
 fn link_versions(theirs: &Path, home: &Path) -> io::Result<()> {
     for real in version_files(theirs).chain(trust_links(theirs)) {
         let at = home.join(real.strip_prefix(theirs).unwrap_or(&real));
@@ -273,11 +278,11 @@ fn link_versions(theirs: &Path, home: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the private home of a sandbox without mounts links to the toolchains of the user's home that
-/// no variable leads to and that their tools do not write into.
+/// Links toolchains of the user's home into the private home of a sandbox without mounts. Skips
+/// toolchains that a variable names, and those that their tools write into.
 ///
 /// # Errors
-/// When a link cannot be made.
+/// If a link cannot be made.
 pub(super) fn link_toolchains(theirs: &Path, home: &Path) -> io::Result<()> {
     let is_led_to = |name: &str| LED_TO.iter().any(|(_, place)| *place == name);
     for name in TOOLCHAINS.iter().filter(|name| !is_led_to(name) && !WRITTEN.contains(name)) {
@@ -290,7 +295,7 @@ pub(super) fn link_toolchains(theirs: &Path, home: &Path) -> io::Result<()> {
     link_versions(theirs, home)
 }
 
-/// Whether a folder is in, is, or has in it what is listed among the credentials of any home.
+/// Returns whether a folder is, is in, or contains a credential listed for any home.
 pub fn holds_credentials(folder: &Path) -> bool {
     let mut homes = folder.ancestors().skip(1).filter_map(|home| Some((home, folder.strip_prefix(home).ok()?)));
     homes.any(|(home, rest)| {
@@ -299,7 +304,8 @@ pub fn holds_credentials(folder: &Path) -> bool {
     })
 }
 
-/// The homes that a folder of programs is in, each with the toolchain that has it there.
+/// Returns the homes that contain a folder of programs, each with the toolchain that the folder
+/// belongs to.
 pub(super) fn of_program(folder: &Path) -> impl Iterator<Item = (&Path, &'static str)> {
     let homes = folder.ancestors().skip(1).filter_map(|home| Some((home, folder.strip_prefix(home).ok()?)));
     homes.flat_map(|(home, rest)| {

@@ -1,5 +1,6 @@
-//! What a program does to itself behind the wall, before it becomes another one: bounds on what it may use up, system calls that it may not
-//! make, and with Landlock the paths that it may reach. None of it can be taken back, by it or by what it starts.
+//! Restrictions that a process in the sandbox puts on itself before it becomes the program. They
+//! are resource limits, forbidden system calls, and with Landlock the paths that it may reach.
+//! Neither it nor what it starts can undo them.
 
 use super::bounds::WallLimits;
 use super::holes::{Holes, Rule};
@@ -12,39 +13,40 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// What is printed before the reason when the program could not be started.
+/// The prefix of the reason that is printed if the program could not be started.
 pub(super) const SAYS: &[u8] = b"fledge inside: ";
 
-/// What is to be forbidden: plain data, since it goes through a command line.
+/// The restrictions on a program. They are plain data, since they pass through a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {
-    /// Whether sockets of other kinds than between programs of this machine can be made.
+    /// True if the program can make sockets other than Unix sockets.
     pub(super) sockets: bool,
-    /// Whether the network can be reached, so that sockets without a path can, too.
+    /// True if it reaches the network. Then it also reaches abstract sockets, which have no path.
     pub(super) network: bool,
-    /// Whether sockets with a path cannot be made, since nothing else keeps it from those of the machine.
+    /// True if it cannot make sockets with a path, since nothing else separates it from those of
+    /// the machine.
     pub(super) alone: bool,
     pub(super) limits: WallLimits,
-    /// The paths, where there are no mounts.
+    /// The rules for paths, if there are no mounts.
     pub(super) ground: Option<Vec<Rule>>,
 }
 
-/// Why a program did not start behind the wall.
+/// The reason why a program did not start in the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum InsideFault {
-    /// It was told something that is no fence.
-    #[error("what is to be forbidden cannot be read: {0}")]
+    /// The restrictions cannot be read.
+    #[error("cannot read the restrictions of the sandbox: {0}")]
     Fence(#[from] serde_json::Error),
-    /// A bound could not be set.
+    /// A limit could not be set.
     #[error("cannot limit {what}: {source}")]
     Limit {
-        /// What was to be limited.
+        /// The limited resource.
         what: &'static str,
-        /// Why it could not be.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system has no such thing, or refuses it.
+    /// The system does not support a restriction, or refuses it.
     #[error("{0}")]
     Refused(String),
     /// The program could not be started.
@@ -52,24 +54,24 @@ pub enum InsideFault {
     Program {
         /// The program.
         program: String,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Fence {
-    /// What is left to do inside of namespaces.
+    /// Returns the restrictions that namespaces do not cover.
     pub(super) fn of_namespaces(holes: &Holes, alone: bool) -> Self {
         Self { sockets: true, network: holes.network, alone, limits: holes.limits, ground: None }
     }
 
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() // which is refused when it is read
+        serde_json::to_string(self).unwrap_or_default() // an empty text is refused when it is read
     }
 }
 
 impl InsideFault {
-    /// As a shell says it: 127 for a program that is not there, else 126.
+    /// Returns the exit code that a shell would give: 127 for a program that is missing, else 126.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
@@ -77,13 +79,14 @@ impl InsideFault {
         }
     }
 
-    /// As it is printed.
+    /// Returns the line to print.
     pub fn line(&self) -> String {
         format!("{}{self}", String::from_utf8_lossy(SAYS))
     }
 }
 
-/// Becomes a program behind a fence, which is JSON. Comes back only when that fails. For a process with one thread.
+/// Becomes a program under restrictions, which are given as JSON. Returns only if that fails. For a
+/// process with one thread.
 #[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
 pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> InsideFault {
     close_inherited();
@@ -99,12 +102,14 @@ pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> InsideFault {
 
 impl Fence {
     fn put_up(&self) -> Result<(), InsideFault> {
-        // Where memory is short, the kernel ends what is behind the wall before anything else (proc(5), `oom_score_adj`).
+        // If memory is short, the kernel ends programs in the sandbox first (proc(5),
+        // `oom_score_adj`).
         let _it_may_not_be_there = std::fs::write("/proc/self/oom_score_adj", "1000");
         limit("core files", Resource::Core, Some(0))?;
-        // Without a namespace of users the kernel counts all that the user has.
+        // Without a user namespace, the kernel counts all processes of the user.
         let others = if self.ground.is_some() { threads_of_user() } else { 0 };
-        // A little more than is looked at from outside: who reaches that is ended, and does not only hear that there can be no more.
+        // This limit is a little above the one that fledge watches. So fledge ends a program that
+        // goes beyond its limit before the kernel merely refuses more processes.
         let room = |own: u64| own.saturating_add(own / 8 + 64).saturating_add(others);
         limit("processes", Resource::Nproc, self.limits.processes.map(room))?;
         limit("files", Resource::Fsize, self.limits.file_size)?;
@@ -113,18 +118,19 @@ impl Fence {
 
     #[cfg(target_os = "linux")]
     fn forbid(&self) -> Result<(), InsideFault> {
-        // Not even root has a right that the wall does not give; nor does a program get any, once none can be gained.
+        // No program in the sandbox has or can gain a capability, not even as root.
         let sets = CapabilitySets {
             effective: CapabilitySet::empty(),
             permitted: CapabilitySet::empty(),
             inheritable: CapabilitySet::empty(),
         };
         let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));
-        dropped.map_err(|error| InsideFault::Refused(format!("cannot give up rights: {error}")))?;
+        dropped.map_err(|error| InsideFault::Refused(format!("cannot drop capabilities: {error}")))?;
         if let Some(ground) = &self.ground {
             super::landlock::restrict(ground, self.network).map_err(InsideFault::Refused)?;
         } else if self.network {
-            // Sockets without a path are those of the whole machine then. Where the kernel is too old for that, it is a known hole.
+            // With the network, the sandbox shares the abstract sockets of the whole machine. A
+            // kernel that is too old for scopes leaves this known hole open.
             super::landlock::scope().map_err(InsideFault::Refused)?;
         }
         super::seccomp::forbid(self.sockets, self.alone).map_err(InsideFault::Refused)
@@ -132,12 +138,12 @@ impl Fence {
 
     #[cfg(not(target_os = "linux"))]
     fn forbid(&self) -> Result<(), InsideFault> {
-        Err(InsideFault::Refused("there is no wall on this system".into()))
+        Err(InsideFault::Refused("this system has no sandbox".into()))
     }
 }
 
-/// Closes files and pipes that the process that started fledge left open. Programs in the sandbox must
-/// not reach them, and could learn from them who started fledge.
+/// Closes files and pipes that the parent of fledge left open. Programs in the sandbox must not
+/// reach them, and could learn from them what started fledge.
 fn close_inherited() {
     let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -153,7 +159,7 @@ fn close_inherited() {
     }
 }
 
-/// The threads of this process's user, as far as they can be seen.
+/// Returns the number of threads of this process's user, as far as they are visible.
 fn threads_of_user() -> u64 {
     let own = rustix::process::getuid().as_raw().to_string();
     let threads = |process: std::fs::DirEntry| -> Option<u64> {
@@ -164,7 +170,7 @@ fn threads_of_user() -> u64 {
     std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(threads).sum()
 }
 
-/// Lowers a bound; one that is lower already stays.
+/// Lowers a limit. A limit that is already lower stays.
 fn limit(what: &'static str, resource: Resource, to: Option<u64>) -> Result<(), InsideFault> {
     let Some(to) = to else { return Ok(()) };
     let now = getrlimit(resource);

@@ -1,5 +1,6 @@
-//! The wall by Landlock, where no namespaces are to be had. It names what may be reached and knows no exceptions from that, so whatever lies
-//! beside a hidden folder is named one by one, and a read-only folder inside a writable one cannot be kept.
+//! The Landlock sandbox, for systems without namespaces. Landlock grants access to paths and has no
+//! exceptions. So everything beside a hidden folder is granted one by one, and a read-only folder
+//! inside a writable one cannot be protected.
 
 use super::holes::{Holes, Rule, Sight};
 use super::inside::Fence;
@@ -11,27 +12,29 @@ use landlock::{
 };
 use std::path::{Path, PathBuf};
 
-/// What a kernel must know (Linux 6.2): files cannot be cut off without the right to write them.
+/// The version that a kernel must support (Linux 6.2). Since this version, files cannot be
+/// truncated without the right to write them.
 const LEAST: ABI = ABI::V3;
-/// What is used where it is known.
+/// The version that is used if the kernel supports it.
 const BEST: ABI = ABI::V7;
 /// Devices that programs write.
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
-/// The program behind it. `scratch` becomes its home and its temporary folder.
+/// Returns the invocation that runs `inner` in the sandbox. `scratch` holds its home and its
+/// temporary folder.
 pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invocation) -> Invocation {
     let folders = ["home", "tmp"].map(|name| scratch.join(name));
     let made = folders.iter().try_for_each(std::fs::create_dir_all);
     if let Err(error) = made {
-        tracing::warn!(%error, "there is no private home and temporary folder");
+        tracing::warn!(%error, "cannot create a private home and temporary folder");
     }
     let linked = holes.home.as_deref().map_or(Ok(()), |theirs| homes::link_toolchains(theirs, &folders[0]));
     if let Err(error) = linked {
-        tracing::warn!(%error, "the private home lacks toolchains");
+        tracing::warn!(%error, "cannot link toolchains into the private home");
     }
     let mut ground = holes.rules(&inner.env, helper);
-    // Nothing covers the links that there are.
+    // Without mounts no folder is covered, so the real links remain.
     ground.retain(|rule| rule.sight != Sight::Link);
     let mut add = |at: &Path, sight| ground.push(Rule { at: at.into(), sight, from: None });
     add(scratch, Sight::Writable);
@@ -53,7 +56,8 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invoca
     Invocation { program: text(helper), args, env, ..inner }
 }
 
-/// Keeps this process, and all that it starts, to what the rules say.
+/// Restricts this process and all that it starts to the paths in the rules. Without `network`, also
+/// denies TCP.
 pub(super) fn restrict(rules: &[Rule], network: bool) -> Result<(), String> {
     let enforced = (|| {
         let (all, read) = (AccessFs::from_all(BEST), AccessFs::from_read(BEST));
@@ -76,7 +80,7 @@ pub(super) fn restrict(rules: &[Rule], network: bool) -> Result<(), String> {
     judge(enforced)
 }
 
-/// Keeps this process from sockets and processes outside, as far as the kernel knows that.
+/// Cuts this process off from sockets and processes outside, as far as the kernel supports that.
 pub(super) fn scope() -> Result<(), String> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(BEST));
     let enforced = ruleset.and_then(|ruleset| ruleset.create()).and_then(|ruleset| ruleset.restrict_self());
@@ -93,8 +97,10 @@ fn judge(enforced: Result<landlock::RestrictionStatus, RulesetError>) -> Result<
     }
 }
 
-/// What can be read: the machine, but for what is hidden, taken apart on the way there; and what is granted inside of that. A link in a folder
-/// that is taken apart is none of it, since opening one opens what it leads to: that is reached by its own path, where it may be.
+/// Returns the paths that can be read: the machine without what is hidden, and what is granted
+/// inside of that. A folder with a hidden path inside is replaced by its entries. Links among these
+/// entries are left out, since granting a link grants its target; the target is reached by its own
+/// path if that is granted.
 fn seen(rules: &[Rule]) -> Vec<PathBuf> {
     let (mut seen, mut apart) = (Vec::new(), vec![PathBuf::from("/")]);
     let is_shown = |rule: &Rule| matches!(rule.sight, Sight::ReadOnly | Sight::Writable);
@@ -109,7 +115,7 @@ fn seen(rules: &[Rule]) -> Vec<PathBuf> {
             let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
             apart.extend(real.map(|entry| entry.path()));
         } else {
-            // Only the ways to what is granted there.
+            // Of a hidden folder, only what is granted inside.
             let granted = rules.iter().filter(inside).filter(|rule| is_shown(rule)).map(|rule| rule.at.clone());
             apart.extend(granted);
         }

@@ -1,6 +1,8 @@
-//! The wall around what an agent starts: its programs see the machine read-only, write where they are told to, and reach neither the
-//! network, nor other processes, nor what the operator keeps to themselves. Bubblewrap builds it where it works; else Landlock and seccomp
-//! by this program itself, which is weaker and is called so. What cannot be walled is not run.
+//! The sandbox for programs that an agent starts. They see the machine read-only, and write only in
+//! the folders granted to them. They reach neither the network, nor other processes, nor the
+//! operator's secrets. Bubblewrap provides the sandbox if it works. Otherwise fledge itself uses
+//! Landlock and seccomp, which is weaker and is reported as such. If neither works, no program
+//! runs, unless the user turns the sandbox off.
 
 mod bounds;
 mod bubblewrap;
@@ -44,45 +46,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// The word that the program behind the wall is started with first: `fledge inside FENCE PROGRAM ARGUMENTS`.
+/// The first argument of the program in the sandbox: `fledge inside FENCE PROGRAM ARGUMENTS`.
 pub const INSIDE: &str = "inside";
 
-/// Looks for the program `$0` as a start would find it.
+/// A shell script that looks for the program `$0` as a start would find it.
 const LOOK: &str = "case $0 in */*) test -x \"$0\";; *) command -v -- \"$0\";; esac >/dev/null || exit 86";
-/// What that ends with where it is not there.
+/// The exit code of that script if the program is missing.
 const NOWHERE: i32 = 86;
 
-/// What a wall is made of.
+/// The mechanism of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WallKind {
-    /// Namespaces and mounts of its own, by bubblewrap.
+    /// Its own namespaces and mounts, by bubblewrap.
     Bubblewrap,
     /// Landlock and seccomp: `.git` can be written, and attributes of files can be changed.
     Landlock,
-    /// None.
+    /// No sandbox.
     Off,
 }
 
-/// Which wall is wanted.
+/// The requested sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WallChoice {
-    /// The best that there is; none is a refusal.
+    /// The best sandbox that works. If none does, fledge refuses to run.
     #[default]
     Auto,
     /// Bubblewrap.
     Required,
-    /// None.
+    /// No sandbox.
     Off,
 }
 
 impl WallChoice {
-    /// The names of all.
+    /// The names of all choices.
     pub const NAMES: [&str; 3] = ["auto", "required", "off"];
 
-    /// The choice of that name.
+    /// Returns the choice with this name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),
@@ -94,7 +96,7 @@ impl WallChoice {
 }
 
 impl WallKind {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bubblewrap => "bubblewrap",
@@ -104,7 +106,7 @@ impl WallKind {
     }
 }
 
-/// A wall that was tried and stands. Cheap to clone.
+/// A sandbox that works. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Wall(Build);
 
@@ -115,7 +117,8 @@ enum Build {
     Off,
 }
 
-/// Private folders for homes and temporary files, where there are no mounts. Gone with the last wall that uses it.
+/// Private folders for homes and temporary files, for sandboxes without mounts. They are removed
+/// with the last sandbox that uses them.
 #[derive(Debug)]
 struct Scratch {
     folder: TempDir,
@@ -123,16 +126,17 @@ struct Scratch {
 }
 
 impl Wall {
-    /// No wall.
+    /// Returns no sandbox: programs run without restrictions.
     pub fn off() -> Self {
         Self(Build::Off)
     }
 
-    /// Finds out which wall stands here by starting a program behind it, once for this process. `helper` is the fledge program itself,
-    /// which does from within what cannot be done from without; `path` is the search path for bubblewrap.
+    /// Finds the sandbox that works here by starting a program in it, once for this process.
+    /// `helper` is the fledge program itself, which applies restrictions from inside. `path` is the
+    /// search path for bubblewrap.
     ///
     /// # Errors
-    /// [`NoWall`] with all that was tried, and the one line that mends it.
+    /// [`NoWall`] with everything that was tried, and the remedy in one line.
     pub async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str) -> Result<Self, NoWall> {
         match choice {
             WallChoice::Off => Ok(Self::off()),
@@ -140,17 +144,17 @@ impl Wall {
         }
     }
 
-    /// The second best one, also where the best one stands.
+    /// Returns the Landlock sandbox, even if bubblewrap works.
     ///
     /// # Errors
-    /// [`NoWall`] where the kernel does not know it.
+    /// [`NoWall`] if the kernel does not support Landlock.
     pub async fn landlock(helper: &Path, path: &str) -> Result<Self, NoWall> {
         probe::landlock(helper, path)
             .await
             .map_err(|why| NoWall { tried: vec![why], mend: "use a newer kernel".into() })
     }
 
-    /// What it is made of.
+    /// Returns the mechanism.
     pub fn kind(&self) -> WallKind {
         match &self.0 {
             Build::Bubblewrap { .. } => WallKind::Bubblewrap,
@@ -159,8 +163,8 @@ impl Wall {
         }
     }
 
-    /// Returns whether programs in the sandbox can be shown layers over folders, with what they
-    /// write kept in `folder`, and whether this process can read and hide files there.
+    /// Returns whether programs in the sandbox can see layers over folders, which keep what they
+    /// write in `folder`. This process must also be able to read and hide files there.
     pub async fn has_layers(&self, folder: &Path) -> bool {
         let Build::Bubblewrap { helper, .. } = &self.0 else { return false };
         let Ok(trial) = tempfile::Builder::new().prefix("layers-").tempdir_in(folder) else { return false };
@@ -181,7 +185,8 @@ impl Wall {
         !seen.join("hidden").exists() && std::fs::write(seen.join("new"), []).is_ok() && !lower.join("new").exists()
     }
 
-    /// The program that does its part from within. Whoever can change it can open the wall.
+    /// Returns the program that applies restrictions from inside. A program that can change it can
+    /// break the sandbox.
     pub fn helper(&self) -> Option<&Path> {
         match &self.0 {
             Build::Bubblewrap { helper, .. } | Build::Landlock { helper, .. } => Some(helper),
@@ -189,26 +194,27 @@ impl Wall {
         }
     }
 
-    /// Whether the program that does its part from within stays as it is, when a folder can be written behind the wall or is hidden there.
+    /// Checks that the helper is not in a folder that programs in the sandbox can write or do not
+    /// see.
     ///
     /// # Errors
-    /// [`NoWall`] where it does not.
+    /// [`NoWall`] if the helper is there.
     pub fn stands_outside(&self, folder: &Path) -> Result<(), NoWall> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
         match self.helper().filter(|helper| helper.starts_with(folder)) {
             None => Ok(()),
             Some(helper) => Err(NoWall {
                 tried: vec![format!(
-                    "fledge itself, `{}`, is inside the workspace, where an agent could change it",
+                    "the fledge program, `{}`, is inside the workspace, where an agent could change it",
                     helper.display()
                 )],
-                mend: "run a copy of it that is elsewhere".into(),
+                mend: "run a copy outside the workspace".into(),
             }),
         }
     }
 
-    /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
-    /// home and its temporary files are.
+    /// Returns the invocation that runs `inner` in the sandbox. Programs in the sandbox can read
+    /// its variables and no others, except those that name its home and temporary folder.
     fn built(&self, holes: &Holes, inner: Invocation, sockets: Sockets) -> Invocation {
         match &self.0 {
             Build::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner, sockets),
@@ -220,7 +226,8 @@ impl Wall {
         }
     }
 
-    /// The folder below which homes and temporary files of the programs are. Behind bubblewrap they are in a file system of their own.
+    /// Returns the folder below which the programs have their homes and temporary files. With
+    /// bubblewrap these are in a separate file system.
     pub fn temporary_folder(&self) -> Option<&Path> {
         match &self.0 {
             Build::Landlock { scratch, .. } => scratch.folder.path().parent(),
@@ -228,8 +235,9 @@ impl Wall {
         }
     }
 
-    /// What has to stand in the workspace for walls with these holes: to be asked for before the first program is started, and dropped after
-    /// the last. Another run in the same workspace keeps what it needs.
+    /// Makes the folders that must exist in the workspace for a sandbox with this access. Call it
+    /// before the first program starts, and drop the result after the last one. Another run in the
+    /// same workspace keeps the folders that it needs.
     pub fn placeholders(&self, holes: &Holes) -> Placeholders {
         match self.kind() {
             WallKind::Bubblewrap => Placeholders::hold(holes),
@@ -237,9 +245,10 @@ impl Wall {
         }
     }
 
-    /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`]. Whatever ran can
-    /// print what the wall would: it is believed where that is all that was said, and a second start with the same `holes`, of no more than a
-    /// look for the program of `inner`, comes to the same.
+    /// Returns [`End::NotStarted`] if the sandbox failed before the program started, else `ended`
+    /// unchanged. A program can print the same line as a sandbox that fails. So fledge believes the
+    /// line only if it is the whole output and a second start confirms it. The second start has the
+    /// same `holes`, and only looks for the program of `inner`.
     pub async fn told(&self, ended: Ended, holes: &Holes, inner: Invocation, stop: &CancellationToken) -> Ended {
         let Some(why) = self.claimed(&ended) else { return ended };
         let args = ["-c", LOOK, &inner.program].map(str::to_owned).into();
@@ -252,7 +261,7 @@ impl Wall {
         ended
     }
 
-    /// Why a program was not started, by the one line that is its whole output.
+    /// Returns why a program was not started, if one line that says so is its whole output.
     fn claimed(&self, ended: &Ended) -> Option<String> {
         let said: &[&[u8]] = match (self.kind(), &ended.end) {
             (WallKind::Bubblewrap, End::Exited(1)) => &[b"bwrap: "],
@@ -272,5 +281,5 @@ fn landlocked(helper: &Path, scratch: &Path, holes: &Holes, inner: Invocation) -
 
 #[cfg(not(target_os = "linux"))]
 fn landlocked(_: &Path, _: &Path, _: &Holes, inner: Invocation) -> Invocation {
-    inner // never raised there
+    inner // this system has no sandbox
 }

@@ -1,5 +1,7 @@
-//! What stands in a workspace as long as a wall needs it: empty folders where none may be made, and what bubblewrap has put in the place of a
-//! socket that was gone. Who is behind a wall holds the folders, and only the last one removes them: without its folder a mount is gone, too.
+//! Placeholders that a sandbox needs in a workspace. They are empty folders where programs must not
+//! create any, and files that bubblewrap made in place of vanished sockets. Each run with a sandbox
+//! holds the folders, and only the last one removes them: removing a folder also removes the mount
+//! on it.
 
 use super::holes::Holes;
 use rustix::fs::{FlockOperation, flock};
@@ -8,19 +10,21 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// How often a folder is made that others are removing.
+/// The most attempts to make a folder that others are removing.
 const TRIES: usize = 1000;
-/// The permissions of a file that bubblewrap makes to mount something on.
+/// The permissions of a file that bubblewrap makes as a mount point.
 const MADE: u32 = 0o444;
 
-/// What was made for walls, until this is dropped. Also what a process has left that was killed before it could remove it.
+/// Placeholders that are removed on drop. They include those left by a process that was killed
+/// before it could remove them.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     _folders: Vec<Held>,
     covers: Mutex<Vec<PathBuf>>,
 }
 
-/// A folder that is held. The system lets go of it when this process is gone, however it ends.
+/// A folder that is held by a lock. The system releases the lock when this process ends, in any
+/// way.
 #[derive(Debug)]
 struct Held {
     path: PathBuf,
@@ -28,13 +32,15 @@ struct Held {
 }
 
 impl Placeholders {
-    /// Those of a wall with mounts: the folders that may not be made are there, and empty.
+    /// Makes and holds the folders that programs in a sandbox with mounts must not create. They are
+    /// empty.
     pub(super) fn hold(holes: &Holes) -> Self {
         let held = holes.read_only.iter().filter(|path| is_missing(path)).filter_map(|path| Held::make(path));
         Self { _folders: held.collect(), covers: Mutex::default() }
     }
 
-    /// Takes down where sockets are covered: one that is gone when the wall is built leaves an empty file.
+    /// Records the paths of covered sockets. If a socket is gone when the sandbox is built, an
+    /// empty file remains in its place.
     pub(super) fn mind<'p>(&self, covers: impl Iterator<Item = &'p Path>) {
         let mut minded = self.covers.lock().unwrap_or_else(PoisonError::into_inner);
         for path in covers {
@@ -57,7 +63,7 @@ impl Drop for Placeholders {
 }
 
 impl Held {
-    /// Makes the folder, where it is not there, and holds it. `None` where nobody can make one.
+    /// Makes the folder if it is missing, and holds it. `None` if it cannot be made.
     fn make(path: &Path) -> Option<Self> {
         for _ in 0..TRIES {
             let _it_may_be_there = DirBuilder::new().mode(0o755).create(path);
@@ -65,7 +71,7 @@ impl Held {
             match File::options().read(true).custom_flags(flags).open(path) {
                 Ok(folder) => {
                     let held = Self { path: path.to_owned(), folder };
-                    // Who has it for themselves is removing it, and takes no time for that.
+                    // A process with an exclusive lock is removing the folder, which takes no time.
                     if flock(&held.folder, FlockOperation::NonBlockingLockShared).is_ok() && held.is_there() {
                         return Some(held);
                     }
@@ -79,7 +85,7 @@ impl Held {
         None
     }
 
-    /// Whether the folder of that name is still this one.
+    /// Returns whether the path still leads to this folder.
     fn is_there(&self) -> bool {
         let same = |own: &Metadata, found: &Metadata| (own.dev(), own.ino()) == (found.dev(), found.ino());
         matches!((self.folder.metadata(), self.path.symlink_metadata()), (Ok(own), Ok(found)) if same(&own, &found))
@@ -94,7 +100,8 @@ impl Drop for Held {
     }
 }
 
-/// Whether nothing is there, or what has been put there for a wall; somebody may be removing it.
+/// Returns whether nothing is at the path, or only an empty folder, which may be a placeholder that
+/// another process is removing.
 fn is_missing(path: &Path) -> bool {
     if path.is_symlink() {
         return false;
@@ -124,7 +131,7 @@ mod tests {
     fn the_last_who_needs_a_folder_removes_it_and_nobody_before() {
         let dir = crate::test_support::temp_dir();
         let root = dir.path();
-        fs::create_dir(root.join(".fledge")).unwrap(); // left by somebody who was killed
+        fs::create_dir(root.join(".fledge")).unwrap(); // left by a process that was killed
         let (first, second) = (Placeholders::hold(&holes(root)), Placeholders::hold(&holes(root)));
         assert_eq!(names(root), [".fledge", ".git"]);
         drop(first);

@@ -1,4 +1,5 @@
-//! Which wall stands here: each is tried by starting a program behind it, once for this process.
+//! The choice of a sandbox. fledge tries each one by starting a program in it, once for this
+//! process.
 
 use super::bubblewrap::{Bubblewrap, USERS};
 use super::{Build, Holes, Scratch, Wall, WallChoice};
@@ -12,44 +13,46 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Folder for temporary files on a disk.
+/// A folder for temporary files on a disk.
 const ON_DISK: &str = "/var/tmp";
-/// Where bubblewrap is looked for before the search path.
+/// Folders in which fledge looks for bubblewrap before the search path.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-/// Proves that devices work, and that the system cannot be written nor the kernel be asked for everything.
+/// A shell script that proves three things: devices work, the system cannot be written, and system
+/// calls are filtered.
 const TRIAL: &str =
     "echo >/dev/null && grep -q '^Seccomp:.2' /proc/self/status && ! (: >>/etc/passwd) 2>/dev/null && exit 42";
 
-/// What was found so far, and what it was found for.
+/// The results so far, each with the request that it answers.
 static KNOWN: Mutex<Vec<(Wanted, Result<Stands, NoWall>)>> = Mutex::new(Vec::new());
 type Wanted = (WallChoice, PathBuf, String);
 
-/// What stood when it was tried. No wall itself, whose folders would stay as long as this is known.
+/// The mechanism that worked when it was tried. It is not the sandbox itself, whose folders would
+/// then stay as long as this process.
 #[derive(Debug, Clone)]
 enum Stands {
     Bubblewrap(Bubblewrap),
     Landlock,
 }
 
-/// What may be done in any case, at the end of what mends it.
-pub const WITHOUT: &str = ", or run without a wall: `--sandbox off`";
+/// The alternative that is always possible, appended to a remedy.
+pub const WITHOUT: &str = ", or run without a sandbox: `--sandbox off`";
 
-/// Why there is no wall: what was tried, why each failed, and what mends it.
+/// The reason why there is no sandbox: what was tried, why each attempt failed, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .tried.join("; "))]
 pub struct NoWall {
-    /// Each wall with why it does not stand.
+    /// Each sandbox with the reason why it does not work.
     pub tried: Vec<String>,
-    /// What to do, in one line.
+    /// The remedy in one line.
     pub mend: String,
 }
 
-/// The best wall that stands.
+/// Returns the best sandbox that works.
 pub(super) async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str) -> Result<Wall, NoWall> {
     let Some(helper) = helper.and_then(|helper| helper.canonicalize().ok()) else {
-        let mend = "name the fledge program as the helper in the settings, or choose no sandbox".into();
-        return Err(NoWall { tried: vec!["no sandbox can be built without the fledge program".into()], mend });
+        let mend = "set the fledge program as the helper in the settings, or turn the sandbox off".into();
+        return Err(NoWall { tried: vec!["cannot build a sandbox without the fledge program".into()], mend });
     };
     let wanted = (choice, helper, path.to_owned());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,16 +68,16 @@ pub(super) async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str)
     match found? {
         Stands::Bubblewrap(bwrap) => Ok(Wall(Build::Bubblewrap { bwrap, helper: wanted.1 })),
         Stands::Landlock => untried(&wanted.1).map_err(|why| NoWall {
-            tried: vec![format!("landlock has no folder for temporary files ({why})")],
-            mend: "make room in the folder for temporary files (TMPDIR)".into(),
+            tried: vec![format!("cannot create a temporary folder for landlock ({why})")],
+            mend: "free space in the folder for temporary files (TMPDIR)".into(),
         }),
     }
 }
 
 async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Stands, NoWall> {
     if !cfg!(target_os = "linux") {
-        let mend = "run fledge in a Linux container or machine, or choose `--sandbox off`".into();
-        return Err(NoWall { tried: vec!["there is no sandbox for this system yet".into()], mend });
+        let mend = "run fledge in a Linux container or machine, or use `--sandbox off`".into();
+        return Err(NoWall { tried: vec!["fledge has no sandbox for this system yet".into()], mend });
     }
     let mut tried = Vec::new();
     match bubblewrap(path) {
@@ -106,15 +109,15 @@ pub(super) async fn landlock(helper: &Path, path: &str) -> Result<Wall, String> 
     stands(&wall, path).await.map(|()| wall)
 }
 
-/// A wall by Landlock, with folders of its own.
+/// Returns a Landlock sandbox with new folders, without trying it.
 fn untried(helper: &Path) -> Result<Wall, String> {
     let folder = scratch().map_err(|error| error.to_string())?;
     let scratch = Arc::new(Scratch { folder, count: AtomicU64::new(0) });
     Ok(Wall(Build::Landlock { helper: helper.into(), scratch }))
 }
 
-/// A new folder for homes and temporary files. It is on a disk if there is one: of files in memory, all programs of the machine
-/// share that file system, so nobody can count what one of them holds.
+/// Makes a folder for homes and temporary files, on a disk if possible. All programs of the machine
+/// share a file system in memory, so it does not show what one of them holds.
 fn scratch() -> io::Result<TempDir> {
     let (mut builder, prefix) = (tempfile::Builder::new(), "fledge-");
     let folder = builder.prefix(prefix).tempdir()?;
@@ -125,7 +128,7 @@ fn scratch() -> io::Result<TempDir> {
     Ok(on_disk.unwrap_or(folder))
 }
 
-/// Starts a program behind the wall.
+/// Checks a sandbox by starting a program in it. Returns the reason if that fails.
 async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
     let trial = Invocation {
         program: "/bin/sh".into(),
@@ -144,9 +147,9 @@ async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
     match end {
         End::Exited(42) => Ok(()),
         End::NotStarted(why) => Err(why),
-        End::TimedOut => Err("a trial did not end".into()),
-        End::Exceeded(how) => Err(format!("of a trial, {how}")),
-        End::Exited(_) | End::Signalled(_) | End::Stopped if said.is_empty() => Err("a trial failed".into()),
+        End::TimedOut => Err("a test program did not end".into()),
+        End::Exceeded(how) => Err(format!("a test program exceeded a limit: {how}")),
+        End::Exited(_) | End::Signalled(_) | End::Stopped if said.is_empty() => Err("a test program failed".into()),
         End::Exited(_) | End::Signalled(_) | End::Stopped => Err(said),
     }
 }
@@ -157,7 +160,7 @@ fn bubblewrap(path: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join("bwrap")).find(|program| program.is_file())
 }
 
-/// The one line that mends it, by what the system says of namespaces.
+/// Returns the remedy in one line, from the system's settings of namespaces.
 fn mend(path: &str) -> String {
     let says = |name: &str, value: &str| {
         process::census::read(&format!("/proc/sys/{name}")).is_some_and(|text| text.trim() == value)
@@ -171,7 +174,8 @@ fn mend(path: &str) -> String {
     } else if says("user/max_user_namespaces", "0") {
         "allow namespaces (`sysctl user.max_user_namespaces=10000`)"
     } else {
-        "allow namespaces and a fresh /proc to the container (`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`)"
+        "allow the container namespaces and a fresh /proc \
+         (`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`)"
     };
     format!("{way}{WITHOUT}")
 }

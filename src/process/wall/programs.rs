@@ -1,5 +1,5 @@
-//! Programs of the search path whose files are in a home, which a sandbox hides: the links that
-//! lead to each program, and the folders that the program needs.
+//! Programs of the search path whose files are in a home, which a sandbox hides. The result names
+//! the links that lead to each program, and the folders that the program needs.
 
 use super::homes::{TOOLCHAINS, holds_credentials};
 use super::scripts::started;
@@ -9,12 +9,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Links that are followed for one path, as in the kernel.
+/// The most links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// Programs that are followed from one to the next: a link to a script, the script's interpreter,
-/// the interpreter of a virtual environment.
+/// The most programs that are followed from one to the next: a link to a script, the script's
+/// interpreter, the interpreter of a virtual environment.
 const MOST_HOPS: usize = 6;
-/// Entries of one folder that are looked at.
+/// The most entries to look at in one folder.
 const MOST_ENTRIES: usize = 2000;
 /// Folders of the system that have no links into a home.
 const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
@@ -32,7 +32,7 @@ const SHARED: [&str; 11] = [
     "Library",
     "snap",
 ];
-/// Neighbours of a folder of programs by which an installation is known.
+/// Neighbours of a folder of programs that identify an installation.
 const NEIGHBOURS: [&str; 12] = [
     "lib",
     "lib64",
@@ -50,7 +50,7 @@ const NEIGHBOURS: [&str; 12] = [
 /// Files with credentials in an installation.
 pub(super) const SECRETS: [&str; 5] = [".env", ".npmrc", ".pypirc", ".netrc", ".git-credentials"];
 
-/// Links to make and paths to show, so that programs are found in a sandbox.
+/// Links to make and paths to show, so that a sandbox has the programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     /// Links in hidden places, with their targets.
@@ -59,21 +59,21 @@ pub(super) struct Needs {
     pub(super) shown: BTreeSet<PathBuf>,
 }
 
-/// A search for what programs need.
+/// A search for the paths that programs need.
 pub(super) struct Search<'a> {
     /// Folders that a sandbox hides, without links.
     hidden: Vec<PathBuf>,
     /// Homes, without links.
     homes: Vec<PathBuf>,
-    /// Folders in which an agent can write, without links: links in them are not followed.
+    /// Folders in which an agent can write, without links. Links in these folders are not followed.
     writable: &'a [PathBuf],
     needs: Needs,
-    /// Programs that were looked at.
+    /// Programs that the search has visited.
     seen: BTreeSet<PathBuf>,
 }
 
 impl<'a> Search<'a> {
-    /// Starts a search. `hidden` are the folders that a sandbox hides, the user's home among them.
+    /// Starts a search. `hidden` are the folders that a sandbox hides, in addition to the homes.
     pub(super) fn new(home: Option<&Path>, hidden: &[&str], writable: &'a [PathBuf]) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
         let homes: Vec<PathBuf> = home.map(real).into_iter().chain([PathBuf::from("/root")]).collect();
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
         Self { hidden, homes, writable, needs: Needs::default(), seen: BTreeSet::new() }
     }
 
-    /// Returns what was found.
+    /// Returns the result.
     pub(super) fn into_needs(self) -> Needs {
         self.needs
     }
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a file of the home that says which version of a program is meant.
+    /// Adds a file of the home that selects a version of a program.
     pub(super) fn add_file(&mut self, file: &Path) {
         if let Some(real) = self.follow(file)
             && self.is_hidden(&real)
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a link that leads to something which a sandbox shows or does not show: nothing more is shown for it.
+    /// Adds the links on the way to a target, and shows nothing more of the target.
     pub(super) fn add_link(&mut self, link: &Path) {
         self.follow(link);
     }
@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The folder with all that a program needs, where one can be told.
+    /// Returns the folder with everything that a program needs, if one can be found.
     fn whole(&self, real: &Path) -> Option<PathBuf> {
         let above = || real.ancestors().skip(1).take_while(|folder| self.is_hidden(folder));
         let is_modules = |folder: &&Path| folder.file_name().is_some_and(|name| name == "node_modules");
@@ -178,7 +178,8 @@ impl<'a> Search<'a> {
         all.into_iter().flatten().find(|folder| self.may_show(folder)).map(Path::to_owned)
     }
 
-    /// Returns whether a folder can be shown whole: hidden, no home, without credentials.
+    /// Returns whether a folder can be shown whole: it is hidden, is not a home, and contains no
+    /// credentials.
     fn may_show(&self, folder: &Path) -> bool {
         let is_shared = SHARED.iter().any(|name| self.homes.iter().any(|home| folder == home.join(name)));
         self.is_hidden(folder)
@@ -189,7 +190,7 @@ impl<'a> Search<'a> {
             && !self.writable.iter().any(|own| own.starts_with(folder))
     }
 
-    /// The number of folders from the home, or another hidden folder, down to this one.
+    /// Returns the number of folders from the home, or another hidden folder, down to this one.
     fn depth(&self, folder: &Path) -> usize {
         let below = self.hidden.iter().filter_map(|hidden| folder.strip_prefix(hidden).ok());
         below.map(|below| below.components().count()).min().unwrap_or(0)
@@ -204,14 +205,14 @@ impl<'a> Search<'a> {
     }
 
     /// Returns whether a folder is in a toolchain, which is shown with all of its scripts.
-    /// `.local/bin` is a folder of links and wrappers to anything.
+    /// `.local/bin` does not count: it holds links and wrappers to anything.
     fn is_in_toolchain(&self, folder: &Path) -> bool {
         let toolchains = TOOLCHAINS.iter().filter(|name| **name != ".local/bin");
         toolchains.into_iter().any(|name| self.homes.iter().any(|home| folder.starts_with(home.join(name))))
     }
 
-    /// Resolves a path, and notes the links that a sandbox hides. `None` where the path leads
-    /// nowhere, or a link on the way could be an agent's.
+    /// Resolves a path, and records the links that a sandbox hides. `None` if the path leads
+    /// nowhere, or if an agent could have made a link on the way.
     fn follow(&mut self, path: &Path) -> Option<PathBuf> {
         let mut rest: Vec<OsString> = Vec::new();
         let push = |rest: &mut Vec<OsString>, path: &Path| {
@@ -287,7 +288,8 @@ mod tests {
             symlink(target, at).unwrap();
         }
 
-        /// The needs of the programs of a folder: links, and shown paths but for the folder.
+        /// Returns the needs of a folder's programs: links, and shown paths except the folder
+        /// itself.
         fn needs(&self, folder: &str) -> (Vec<String>, Vec<String>) {
             let own = [self.root.join("work")];
             let mut search = Search::new(Some(&self.root), &[], &own);

@@ -1,10 +1,10 @@
-//! The programs that scripts name: interpreters, and what wrappers start.
+//! The programs that scripts name: interpreters, and programs that wrappers start.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a script that are looked at for the program that the script becomes.
+/// Bytes to read of a script to find the program that it becomes.
 const HEAD: u64 = 4096;
 
 /// Returns the words of the first line of a script, by which the kernel finds the interpreter.
@@ -23,8 +23,8 @@ fn words_of(head: &[u8]) -> Vec<String> {
     first.trim_start_matches("#!").split_whitespace().map(str::to_owned).collect()
 }
 
-/// The programs that a script names by their paths: the interpreter in the first line, what a
-/// shell script becomes by `exec`, and the program of its last command.
+/// Returns the programs that a script names by their paths: the interpreter in the first line, what
+/// a shell script becomes by `exec`, and the program of its last command.
 pub(super) fn started(script: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
     let head = head_of(script);
     let mut found: Vec<PathBuf> = words_of(&head).into_iter().take(1).map(PathBuf::from).collect();
@@ -36,8 +36,8 @@ pub(super) fn started(script: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the program with which a shell script ends, where the last command names it by a path at
-/// the root or in the home.
+/// Returns the program of a shell script's last command, if the command names it by a path that
+/// begins at the root or in the home.
 pub fn last_program(script: &Path, home: &Path) -> Option<PathBuf> {
     last_program_of(&head_of(script), &[home.to_owned()])
 }
@@ -54,13 +54,13 @@ fn last_program_of(head: &[u8], homes: &[PathBuf]) -> Option<PathBuf> {
     whole_path(words.find(|word| !is_variable(word))?, homes)
 }
 
-/// The text of a script that a shell runs.
+/// Returns the text of a script that a shell runs.
 fn shell_text(head: &[u8]) -> Option<String> {
     let is_shell = words_of(head).iter().take(2).any(|word| word.ends_with("sh"));
     is_shell.then(|| String::from_utf8_lossy(head).into_owned())
 }
 
-/// The path that a word of a shell script stands for, where it begins at the root or in a home.
+/// Returns the path that a word of a shell script names, if it begins at the root or in a home.
 fn whole_path(word: &str, homes: &[PathBuf]) -> Option<PathBuf> {
     let word = word.trim_matches(['"', '\'', ';']);
     let below = ["$HOME/", "${HOME}/", "~/"].iter().find_map(|start| word.strip_prefix(start));

@@ -1,5 +1,5 @@
-//! System calls that nothing behind a wall may make: they look into other processes, change what is mounted, or lead to parts of the kernel
-//! that programs at work have no use for and attackers have.
+//! System calls that are forbidden in a sandbox. They look into other processes, change mounts, or
+//! lead to parts of the kernel that ordinary programs do not need and attackers use.
 
 use nix::libc;
 use seccompiler::{
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Refused = seccompiler::BackendError;
 
-/// Refused whatever their arguments are.
+/// Calls that are refused with any arguments.
 const NEVER: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -73,7 +73,7 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[];
 
-/// Namespaces that a new process could begin.
+/// Flags by which a new process would get a new namespace.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -83,9 +83,10 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
-/// The modes by which a program runs as whoever owns its file: outside of the wall, for whoever starts it, they would hold.
+/// Modes by which a program runs with the rights of its file's owner or group. They would also take
+/// effect outside the sandbox, for any user who starts the program.
 const AS_OWNER: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
-/// System calls that set the mode of a file, each with the place of the mode among its arguments.
+/// System calls that set the mode of a file, each with the index of the mode among its arguments.
 const MODES: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -101,23 +102,27 @@ const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
 ];
-/// The same for those that look at the mode only where a file is made, with the place of the flags that say so.
+/// System calls that set the mode only if they create a file, each with the index of the flags and
+/// that of the mode.
 const OPENS: &[(i64, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
 ];
-/// The flags with which a file is made; of `O_TMPFILE` the bit that is its own.
+/// Flags that create a file. Of `O_TMPFILE`, only the bit that `O_DIRECTORY` does not share.
 const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
-/// What puts characters into a terminal, or into its clipboard.
+/// Requests of `ioctl` that put characters into a terminal (`TIOCSTI`) or its clipboard
+/// (`TIOCLINUX`).
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
-/// Forbids them to this process, and to all that it starts. `sockets`: those of the network can be made, in a namespace of their own or
-/// because it is granted. `alone`: those that reach a path cannot be, since nothing else keeps it from those of the machine.
+/// Forbids the calls to this process and to all that it starts. With `sockets`, it can make network
+/// sockets, in a private namespace or because the network is granted. With `alone`, it cannot make
+/// sockets that reach a path, since nothing else separates it from those of the machine.
 pub(super) fn forbid(sockets: bool, alone: bool) -> Result<(), String> {
     let said = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
     let denied = denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| said(&error))?;
-    // Their arguments are in memory, where no filter looks. Who finds that one is not there takes the older one.
+    // These calls take their arguments from memory, which no filter can read. Programs that find
+    // them missing use the older calls.
     let absent = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
     let absent = program(Rules::from(absent), libc::ENOSYS).map_err(|error| said(&error))?;
     [denied, absent].iter().try_for_each(seccompiler_apply).map_err(|error| said(&error))
@@ -161,7 +166,8 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
     }
     #[cfg(target_arch = "x86_64")]
     {
-        // The same calls by the numbers of another form of programs, which the kernel may know, and those that only it has.
+        // The kernel may support the x32 ABI, which has other numbers for these calls, and
+        // additional calls.
         const OTHER_FORM: i64 = 0x4000_0000;
         let doubles: Vec<i64> =
             rules.keys().copied().chain([libc::SYS_clone3, libc::SYS_openat2]).chain(512..=547).collect();
@@ -170,17 +176,17 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
     Ok(rules)
 }
 
-/// Pairs of sockets that take datagrams: either end of one can send to any socket with a path. The
-/// ends of other pairs reach each other alone.
+/// Returns rules against pairs of datagram sockets: each end of a pair can send to any socket with
+/// a path. The ends of other pairs reach only each other.
 fn datagrams() -> Result<Vec<SeccompRule>, Refused> {
-    const KIND: u64 = 0xf; // the rest of the argument are flags
+    const KIND: u64 = 0xf; // the rest of the argument is flags
     let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| u64::from(kind.unsigned_abs()));
     let denied =
         kinds.map(|kind| rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KIND), kind)?]));
     denied.into_iter().collect()
 }
 
-/// No file gets a mode by which it runs as its owner.
+/// Adds rules that keep files from getting a mode in [`AS_OWNER`].
 fn modes(rules: &mut Rules) -> Result<(), Refused> {
     let has = |argument, bits: u32| {
         condition(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())

@@ -1,5 +1,6 @@
-//! Starting a program behind a wall on a machine that does not stand still: a socket or a folder that is gone by the time its mount is made
-//! keeps bubblewrap from building the wall. Then it is built anew from what there is, and at last without a look at sockets.
+//! The start of a program in a sandbox on a machine that changes meanwhile. Bubblewrap fails if a
+//! socket or a folder is gone by the time its mount is made. Then fledge builds the sandbox anew
+//! from what exists, and the last time without covering sockets.
 
 use super::bubblewrap::Sockets;
 use super::{Holes, Placeholders, Wall, WallKind};
@@ -9,20 +10,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often a wall is built at most. The last one needs no socket to stay: behind it no program can make any that leads out of it.
+/// The most attempts to build a sandbox. The last one does not depend on any socket: programs in it
+/// cannot make sockets that reach outside.
 const STARTS: usize = 12;
-/// Who ran longer than this has not failed at the wall.
+/// The longest time that a failed build takes. A program that ran longer has started.
 const BUILDING: Duration = Duration::from_secs(5);
-/// What bubblewrap says when something is not there, or not any more.
+/// The prefix of bubblewrap's message about a missing path.
 const GONE: &str = "bwrap: Can't ";
-/// Bytes of the longest such line.
+/// The longest message of this kind, in bytes.
 const LINE: usize = 8 * 1024;
-/// What covers a socket.
+/// The file that covers a socket.
 const COVER: &str = "/dev/null";
 
 impl Wall {
-    /// The same program behind the wall as it can be built now, and again as it can be built by then, for as long as it is not started for
-    /// something that has vanished: see [`Wall::found_something_gone`].
+    /// Returns the invocations of successive attempts to run a program in the sandbox. Each is
+    /// built from what exists at that moment. Take the next invocation only if a start failed
+    /// because something had vanished: see [`Wall::found_something_gone`].
     pub fn builds(
         &self,
         holes: &Holes,
@@ -38,12 +41,14 @@ impl Wall {
         })
     }
 
-    /// Whether a line of output says that the wall could not be built because something was not there any more.
+    /// Returns whether a line of output says that the sandbox could not be built because a path had
+    /// vanished.
     pub fn found_something_gone(&self, line: &str) -> bool {
         self.kind() == WallKind::Bubblewrap && line.starts_with(GONE)
     }
 
-    /// Runs a program behind it, as [`process::run_at`] would without one; one that was stopped by the wall is [`End::NotStarted`].
+    /// Runs a program in the sandbox, as [`process::run_at`] does without one. If the sandbox keeps
+    /// the program from starting, returns [`End::NotStarted`].
     pub async fn run_at(
         &self,
         pace: Option<&Pace>,
@@ -55,7 +60,8 @@ impl Wall {
         self.run_over(&self.placeholders(holes), (pace, &[]), holes, inner, stop, on_output).await
     }
 
-    /// Runs a program behind it that reads these bytes, over what was put into the workspace already, by whoever holds it.
+    /// Runs a program in the sandbox with these bytes as its standard input. The caller holds the
+    /// placeholders in the workspace.
     pub async fn run_fed(&self, input: &[u8], holes: &Holes, inner: Invocation, stop: &CancellationToken) -> Ended {
         self.run_over(&Placeholders::default(), (None, input), holes, inner, stop, &|_| {}).await
     }
@@ -74,7 +80,7 @@ impl Wall {
             let waiting = (self.kind() == WallKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
             let hear = |bytes: &[u8]| held.take(bytes);
-            // Each start reads from the beginning.
+            // Each attempt reads from the beginning.
             let files = if input.is_empty() { Ok(Files::default()) } else { Files::reading(input) };
             let files = match files {
                 Ok(files) => files,
@@ -83,15 +89,17 @@ impl Wall {
             let ended = process::run_paced(pace, holes.limits.bounds(), files, outer.clone(), stop, &hear).await;
             let may_be_again = !stop.is_cancelled() && ended.duration <= BUILDING;
             if may_be_again && self.met_something_gone(&ended, &outer) && builds.peek().is_some() {
-                continue; // the next wall is built, at some cost, only where it is needed
+                continue; // building is costly, so the next sandbox is built only if needed
             }
             held.let_go();
             return self.told(ended, holes, inner.clone(), stop).await;
         }
-        Ended::at_once(End::NotStarted("the wall was not built".into()), Duration::ZERO)
+        Ended::at_once(End::NotStarted("cannot build the sandbox".into()), Duration::ZERO)
     }
 
-    /// Whether that is all that came of it. A program that says the same about a path of the wall is started again: it is its own doing.
+    /// Returns whether a vanished path kept the program from starting, and the program printed
+    /// nothing else. A program that prints such a message itself, about a path of the sandbox, is
+    /// started again.
     fn met_something_gone(&self, ended: &Ended, outer: &Invocation) -> bool {
         let line = String::from_utf8_lossy(&ended.output.head);
         let is_named = |arg: &String| arg.len() > 1 && arg.starts_with('/') && line.contains(arg.as_str());
@@ -99,16 +107,16 @@ impl Wall {
     }
 }
 
-/// The sockets that a wall covers.
+/// Returns the paths of the sockets that a sandbox covers.
 fn covers(outer: &Invocation) -> impl Iterator<Item = &Path> {
     let all = outer.args.windows(3).filter(|part| part[0] == "--ro-bind" && part[1] == COVER);
     all.map(|part| Path::new(part[2].as_str()))
 }
 
-/// Output that may be what bubblewrap says of itself waits until that is known.
+/// Output that is held back while it may be a message of bubblewrap.
 struct Held<'a> {
     on_output: &'a (dyn Fn(&[u8]) + Send + Sync),
-    /// What waits; `None` where nothing needs to.
+    /// The output held back. `None` if output passes through.
     waiting: Mutex<Option<Vec<u8>>>,
 }
 

@@ -4,11 +4,11 @@ use crate::process::Variables;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The variable with folders in which mise trusts all configuration.
+/// The variable that names folders in which mise trusts all configuration.
 const TRUSTED: &str = "MISE_TRUSTED_CONFIG_PATHS";
 
 /// Returns variables with which mise trusts in a copy of a project what it trusts in the project.
-/// mise knows by paths what it trusts, and refuses other configuration that sets variables.
+/// mise records trust by path, and refuses other configuration that sets variables.
 #[must_use]
 pub fn trusted_in_copy(env: &Variables, project: &Path, copy: &Path) -> Variables {
     let moved = |below: &Path| if below.as_os_str().is_empty() { copy.to_owned() } else { copy.join(below) };
@@ -27,7 +27,7 @@ pub fn trusted_in_copy(env: &Variables, project: &Path, copy: &Path) -> Variable
     env.with([(&TRUSTED.to_owned(), &all)])
 }
 
-/// The folders and files that `mise trust` has noted, each as a link to it.
+/// Returns the folders and files that `mise trust` has recorded as links.
 fn linked(env: &Variables) -> Vec<PathBuf> {
     let absolute = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("MISE_STATE_DIR")

@@ -1,19 +1,19 @@
-//! A mount namespace in which layers lie over folders and pins keep files: programs find a folder
-//! as it is and may change it, and what they write goes elsewhere. One process holds the namespace;
-//! each program that is to see it joins it first. This process reads and writes in it through
-//! `/proc`, see [`View::seen`].
+//! A mount namespace with layers over folders and pinned files. Programs find a folder unchanged
+//! and may write in it, and what they write goes elsewhere. One process holds the namespace, and
+//! each program that sees it joins it first. This process reads and writes in it through `/proc`;
+//! see [`View::seen`].
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The word that a holder and the programs that join it are started with: `fledge layers hold`,
-/// `fledge layers join PID PROGRAM ARGUMENTS`.
+/// The first argument of a holder (`fledge layers hold`) and of the programs that join it
+/// (`fledge layers join PID PROGRAM ARGUMENTS`).
 pub const LAYERS: &str = "layers";
-/// What is printed before the reason when a program could not join.
+/// The prefix of the reason that is printed if a program could not join.
 pub(super) const SAYS: &[u8] = b"fledge layers: ";
-/// What the holder prints when everything that a line names is mounted.
+/// The line that the holder prints when everything in a request is mounted.
 const READY: &str = "ready";
 
 /// A writable layer over a folder (overlayfs).
@@ -22,28 +22,28 @@ const READY: &str = "ready";
 pub struct Layer {
     /// The folder below. It is never written.
     pub lower: PathBuf,
-    /// The folders that earlier layers over the same folder have kept, the newest first. They lie
-    /// between both, and are not written.
+    /// The folders that earlier layers over the same folder have kept, the newest first. They are
+    /// between `lower` and `over`, and are not written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub between: Vec<PathBuf>,
-    /// The folder that keeps what is written, in `upper`, and what the kernel needs for that, in
+    /// The folder that keeps what is written, in `upper`, and the kernel's working files, in
     /// `work`. No two layers share one.
     pub over: PathBuf,
-    /// Where both together are found.
+    /// The path at which programs find the combined folder.
     pub at: PathBuf,
 }
 
-/// A path that stays what it is: it cannot be renamed, removed or replaced.
+/// A path that cannot be renamed, removed or replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     /// The file or folder.
     pub at: PathBuf,
-    /// Whether it cannot be written either. A folder that can be written has room for new files.
+    /// True if it cannot be written either. A folder that can be written accepts new files.
     pub read_only: bool,
 }
 
-/// What is mounted at a time: first pins, those of outer folders before those in them, then layers.
+/// Mounts of one request: first pins, outer folders before inner ones, then layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mounts {
@@ -54,12 +54,12 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Whether nothing is mounted.
+    /// Returns whether nothing is to be mounted.
     pub fn is_empty(&self) -> bool {
         self.pins.is_empty() && self.layers.is_empty()
     }
 
-    /// Moves what is mounted below `from` to the same places below `to`.
+    /// Moves mounts below `from` to the same places below `to`.
     pub fn relocate(&mut self, from: &Path, to: &Path) {
         let places = self.pins.iter_mut().map(|pin| &mut pin.at).chain(self.layers.iter_mut().map(|it| &mut it.at));
         for at in places {
@@ -70,11 +70,11 @@ impl Mounts {
     }
 }
 
-/// A program could not see what is mounted.
+/// The reason why a program could not see the mounts.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// What is to be mounted cannot be read.
-    #[error("what is to be mounted cannot be read: {0}")]
+    /// The request cannot be read.
+    #[error("cannot read the list of mounts: {0}")]
     Layers(#[from] serde_json::Error),
     /// The system refuses a step.
     #[error("cannot {what}: {source}")]
@@ -95,7 +95,7 @@ pub enum ViewError {
 }
 
 impl ViewError {
-    /// The exit code that a shell would give: 127 for a program that is missing, else 126.
+    /// Returns the exit code that a shell would give: 127 for a program that is missing, else 126.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
@@ -103,7 +103,7 @@ impl ViewError {
         }
     }
 
-    /// The line that is printed.
+    /// Returns the line to print.
     pub fn line(&self) -> String {
         format!("{}{self}", String::from_utf8_lossy(SAYS))
     }
@@ -113,14 +113,14 @@ fn refused<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Vie
     |error| ViewError::Refused { what: what.into(), source: error.into() }
 }
 
-/// The namespace, held for as long as this exists. Cheap to clone.
+/// The namespace, which exists as long as this value. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct View(std::sync::Arc<Holder>);
 
 #[derive(Debug)]
 struct Holder {
     process: u32,
-    /// Ends when its standard input does, also where this process dies.
+    /// Ends with its standard input, and so also if this process dies.
     child: tokio::sync::Mutex<tokio::process::Child>,
 }
 
@@ -133,26 +133,25 @@ impl PartialEq for View {
 impl Eq for View {}
 
 impl View {
-    /// The process that holds the namespace.
+    /// Returns the process that holds the namespace.
     pub(super) fn process(&self) -> u32 {
         self.0.process
     }
 
-    /// The path by which this process reaches a file or folder as programs in the namespace find
-    /// it. A path that is made canonical leads out of the namespace again, and so does a link to an
-    /// absolute path.
+    /// Returns the path by which this process reaches a file or folder as programs in the namespace
+    /// see it. Canonicalizing the path leads out of the namespace again, and so does following a
+    /// link to an absolute path.
     pub fn seen(&self, path: &Path) -> PathBuf {
         let mut seen = PathBuf::from(format!("/proc/{}/root", self.process()));
         seen.extend(path.components().filter(|part| *part != std::path::Component::RootDir));
         seen
     }
 
-    /// Makes a namespace that `helper`, the fledge program itself, holds, and mounts layers and pins
-    /// in it as [`View::add`] does.
+    /// Makes a namespace that `helper`, the fledge program itself, holds. Mounts layers and pins in
+    /// it as [`View::add`] does.
     ///
     /// # Errors
-    /// The reason, where this system cannot do that: it has no overlayfs for users, or no
-    /// namespaces.
+    /// The reason if this system has no overlayfs for users, or no namespaces.
     #[cfg(target_os = "linux")]
     pub async fn open(helper: &Path, mounts: &Mounts) -> Result<Self, String> {
         use std::process::Stdio;
@@ -161,14 +160,14 @@ impl View {
         command.args([LAYERS, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|error| error.to_string())?;
-        let process = child.id().ok_or("its holder ended")?;
+        let process = child.id().ok_or("the holder of the mounts ended")?;
         let view = Self(std::sync::Arc::new(Holder { process, child: child.into() }));
         view.add(mounts).await?;
         Ok(view)
     }
 
-    /// Mounts more layers and pins. Folders for what is written are made. After an error the
-    /// namespace is gone.
+    /// Mounts more layers and pins, and makes the folders that keep what is written. After an error
+    /// the namespace is gone.
     ///
     /// # Errors
     /// The reason.
@@ -186,18 +185,19 @@ impl View {
         let mut child = self.0.child.lock().await;
         let mut told = serde_json::to_vec(mounts).map_err(|error| error.to_string())?;
         told.push(b'\n');
-        let stdin = child.stdin.as_mut().ok_or("its holder has no pipes")?;
-        // Where the holder has ended already, its last words say why.
+        let stdin = child.stdin.as_mut().ok_or("the holder of the mounts has no pipes")?;
+        // If the holder has already ended, its last output gives the reason.
         let written = stdin.write_all(&told).await;
         let mut line = String::new();
-        let stdout = child.stdout.as_mut().ok_or("its holder has no pipes")?;
-        // The holder answers a line with a line, so nothing that is read ahead is lost.
+        let stdout = child.stdout.as_mut().ok_or("the holder of the mounts has no pipes")?;
+        // The holder answers each line with one line, so nothing that is read ahead is lost.
         let mut answer = BufReader::new(stdout);
         let heard = tokio::time::timeout(crate::limits::HELPER_TIMEOUT, answer.read_line(&mut line)).await;
-        heard.map_err(|_| "mounting takes too long".to_owned())?.map_err(text)?;
+        heard.map_err(|_| "mounting took too long".to_owned())?.map_err(text)?;
         if written.is_ok() && line.trim_end() == READY {
             for layer in &mounts.layers {
-                // The kernel closes its own folder to everyone but root: only once it is open, an ordinary user can remove it.
+                // The kernel closes its own folder to everyone but root. Once the folder is open,
+                // an ordinary user can remove it.
                 let own = layer.over.join("work/work");
                 let _else_removing_fails = std::fs::set_permissions(own, PermissionsExt::from_mode(0o700));
             }
@@ -210,40 +210,40 @@ impl View {
         let why = why.trim_end();
         Err(why
             .strip_prefix(&String::from_utf8_lossy(SAYS).into_owned())
-            .unwrap_or(if why.is_empty() { "its holder ended" } else { why })
+            .unwrap_or(if why.is_empty() { "the holder of the mounts ended" } else { why })
             .into())
     }
 
-    /// Mounts layers.
+    /// Fails: only Linux has layers.
     ///
     /// # Errors
-    /// Always: only Linux has them.
+    /// Always.
     #[cfg(not(target_os = "linux"))]
     pub async fn open(_: &Path, _: &Mounts) -> Result<Self, String> {
         Err("this system has no layers over folders".into())
     }
 
-    /// Mounts more layers.
+    /// Fails: only Linux has layers.
     ///
     /// # Errors
-    /// Always: only Linux has them.
+    /// Always.
     #[cfg(not(target_os = "linux"))]
     pub async fn add(&self, _: &Mounts) -> Result<(), String> {
         Err("this system has no layers over folders".into())
     }
 }
 
-/// Mounts what each line of standard input names, as JSON, answers it with a line, and ends with
-/// the input. For a process with one thread.
+/// Mounts what each line of standard input names as JSON, and answers each line with a line. Ends
+/// with the input. For a process with one thread.
 ///
 /// # Errors
-/// [`ViewError`] where a step is refused.
+/// [`ViewError`] if a step is refused.
 #[cfg(target_os = "linux")]
 pub fn hold() -> Result<(), ViewError> {
     use io::{BufRead as _, Write as _};
     linux::unshare()?;
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(refused("read what is to be mounted"))?;
+        let line = line.map_err(refused("read the list of mounts"))?;
         let mounts: Mounts = serde_json::from_str(&line)?;
         mounts.pins.iter().try_for_each(linux::mount_pin)?;
         mounts.layers.iter().try_for_each(linux::mount_layer)?;
@@ -252,7 +252,7 @@ pub fn hold() -> Result<(), ViewError> {
     Ok(())
 }
 
-/// Becomes a program in the namespace that a process holds. Returns only where that fails. For a
+/// Becomes a program in the namespace that a process holds. Returns only if that fails. For a
 /// process with one thread.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
@@ -270,32 +270,32 @@ pub fn join(holder: u32, program: &OsStr, args: &[OsString]) -> ViewError {
 /// Makes the file that hides a path of the layer below, in the folder that keeps what is written.
 ///
 /// # Errors
-/// The system's, for example where something is there.
+/// The system's error, for example if the path already exists.
 #[cfg(target_os = "linux")]
 pub fn hide(at: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     Ok(mknodat(CWD, at, FileType::CharacterDevice, Mode::empty(), makedev(0, 0))?)
 }
 
-/// Hides nothing.
+/// Fails: only Linux has layers.
 ///
 /// # Errors
-/// Always: only Linux has layers.
+/// Always [`io::ErrorKind::Unsupported`].
 #[cfg(not(target_os = "linux"))]
 pub fn hide(_: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Mounts nothing.
+/// Fails: only Linux has layers.
 ///
 /// # Errors
-/// Always: only Linux has layers.
+/// Always [`ViewError::Refused`].
 #[cfg(not(target_os = "linux"))]
 pub fn hold() -> Result<(), ViewError> {
     Err(refused("mount")(io::Error::from(io::ErrorKind::Unsupported)))
 }
 
-/// Becomes nothing.
+/// Fails: only Linux has layers.
 #[cfg(not(target_os = "linux"))]
 pub fn join(_: u32, _: &OsStr, _: &[OsString]) -> ViewError {
     refused("join")(io::Error::from(io::ErrorKind::Unsupported))
@@ -312,11 +312,10 @@ mod linux {
     use std::io;
     use std::path::Path;
 
-    /// Leaves the mounts of the machine to themselves, in a namespace of users as far as there are
-    /// any.
+    /// Detaches this process from the mounts of the machine, in a new user namespace if possible.
     pub(super) fn unshare() -> Result<(), ViewError> {
-        // The kernel lets only the owner's own processes join, and those only while this one is
-        // dumpable. It knows no secret.
+        // The kernel lets only the owner's own processes join, and only while this one is dumpable.
+        // This process holds no secret.
         set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(refused("make the holder dumpable"))?;
         let (user, group) = (geteuid(), getegid());
         if let Err(error) = nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS) {
@@ -334,7 +333,7 @@ mod linux {
             map("gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
         }
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(refused("keep mounts apart"))
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(refused("make mounts private"))
     }
 
     pub(super) fn mount_layer(layer: &Layer) -> Result<(), ViewError> {
@@ -356,12 +355,12 @@ mod linux {
         mounted.map_err(refused(format!("mount a layer over {}", layer.at.display())))
     }
 
-    /// A mount point can be neither renamed nor removed.
+    /// Mounts a path on itself, since a mount point can be neither renamed nor removed.
     pub(super) fn mount_pin(pin: &Pin) -> Result<(), ViewError> {
         let what = format!("pin {}", pin.at.display());
         mount(Some(&pin.at), &pin.at, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(refused(what.clone()))?;
         if pin.read_only {
-            // Flags that the file system has already cannot be taken away.
+            // Flags that the file system already has cannot be removed.
             let has = statvfs(&pin.at).map_err(refused(what.clone()))?.f_flag;
             let kept = [
                 (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),

@@ -1,8 +1,9 @@
-//! A request in the words of the Messages API, with marks for its prompt cache.
+//! The request body of the Messages API, with marks for its prompt cache.
 //!
-//! The cache works on prefixes in the order tools, system, messages, and takes four marks: here the last tool, the system
-//! prompt, and the last two user messages. The older of these was the newest a turn ago, so its entry is found however many
-//! blocks the last turn brought (by itself the API looks back only 20).
+//! The cache works on prefixes in the order tools, system, messages, and accepts four marks. fledge
+//! marks the last tool, the system prompt, and the last two user messages. The older of these two
+//! was the newest one a turn ago. Its cache entry is therefore found no matter how many blocks the
+//! last turn added; without a mark the API looks back only 20.
 
 use super::thinking;
 use crate::{
@@ -14,10 +15,10 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What one answer may have when nothing else is configured; all current models accept it.
+/// The default limit of one answer, in tokens; all current models accept it.
 const MAX_TOKENS: u64 = 16_384;
 
-/// The whole body.
+/// Builds the request body.
 pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().filter_map(message).collect();
     for message in messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
@@ -47,33 +48,35 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     body
 }
 
-/// The most tokens of the answer: what whoever asks has left, what is configured, or what leaves room in a small window.
+/// Returns the token limit of the answer: the limit of the request, else of the configuration, else
+/// a default that leaves room in a small context window.
 fn most(endpoint: &Endpoint, request: &Request) -> u64 {
     let usual = endpoint.context_window.map_or(MAX_TOKENS, |window| MAX_TOKENS.min(window / 4).max(1));
     request.max_output.or(endpoint.max_output_tokens).unwrap_or(usual)
 }
 
-/// Marks the last of some blocks: what is up to it may be cached.
+/// Marks the last block, so the API may cache everything up to it.
 fn mark(blocks: Option<&mut Vec<Value>>) {
     if let Some(last) = blocks.and_then(|blocks| blocks.last_mut()) {
         last["cache_control"] = json!({"type": "ephemeral"});
     }
 }
 
-/// A message, unless nothing of it can be sent.
+/// Encodes a message. Returns `None` if no part of it can be sent.
 fn message(message: &Message) -> Option<Value> {
     let role = match message.role {
         Role::User => "user",
         Role::Assistant => "assistant",
     };
-    // The API wants the results of the last turn's calls before anything else.
+    // The API expects the results of the last turn's calls first.
     let (results, others): (Vec<_>, Vec<_>) =
         message.content.iter().partition(|block| matches!(block, Block::ToolResult(_)));
     let content: Vec<Value> = results.into_iter().chain(others).filter_map(block).collect();
     (!content.is_empty()).then(|| json!({"role": role, "content": content}))
 }
 
-/// A block, unless the API would refuse it: empty text, and reasoning that is not its own.
+/// Encodes a block. Returns `None` for blocks that the API would refuse: empty text, and reasoning
+/// without its signature.
 fn block(block: &Block) -> Option<Value> {
     match block {
         Block::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),

@@ -1,4 +1,5 @@
-//! Anthropic Messages (<https://docs.anthropic.com/en/api/messages>), streaming only.
+//! The dialect of Anthropic Messages (<https://docs.anthropic.com/en/api/messages>), streaming
+//! only.
 
 mod body;
 mod stream;
@@ -12,7 +13,7 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// The dialect.
+/// The Messages dialect.
 #[derive(Debug)]
 pub(super) struct Messages;
 

@@ -1,4 +1,5 @@
-//! A streamed answer of the Messages API, event by event, in the one order that its documentation allows.
+//! The decoder of a streamed answer of the Messages API. It accepts events only in the order that
+//! the documentation allows.
 
 use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow},
@@ -13,17 +14,17 @@ use serde_json::{Map, Value, json};
 /// An answer under way.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// What `message_start` said; nothing may come before it.
+    /// The model in `message_start`, which must be the first event.
     model: Option<String>,
-    /// How many blocks began: the index that the next one must have.
+    /// The number of blocks begun, which is also the index that the next block must have.
     begun: u64,
     /// The block that is streaming.
     open: Option<Open>,
     content: Vec<Block>,
     stop: Option<StopReason>,
-    /// The newest of every count; those of `message_delta` are cumulative.
+    /// The newest value of each count; counts in `message_delta` are cumulative.
     usage: Map<String, Value>,
-    /// The bytes of the answer so far.
+    /// The number of bytes of the answer so far.
     bytes: u64,
 }
 
@@ -37,11 +38,12 @@ enum Open {
     Tool {
         id: String,
         name: String,
-        /// What the block began with: whole arguments from servers that do not stream them.
+        /// The input in the block's first event: complete arguments, from servers that do not
+        /// stream them.
         first: Value,
         json: String,
     },
-    /// A block of another type, as long as it is whole in its first event.
+    /// A block of another type. It is dropped (`None`) once a delta continues it.
     Other(Option<Value>),
 }
 
@@ -62,7 +64,7 @@ impl Decoder for Stream {
             "content_block_stop" => self.close(&value, deltas),
             "message_delta" => self.note(&value),
             "message_stop" => self.end(),
-            _ => Ok(Pulse::Idle), // a ping, or an event newer than this code, which the documentation says to ignore
+            _ => Ok(Pulse::Idle), // a ping or a newer event, which the API documentation says to ignore
         }
     }
 
@@ -127,9 +129,10 @@ impl Stream {
             }
             (Open::Thinking { signature, .. }, "signature_delta") => append(signature, text(delta, "signature")),
             (Open::Tool { json, .. }, "input_json_delta") => append(json, text(delta, "partial_json")),
-            // No block but the known ones has such pieces: one that does is a known one whose type was damaged.
+            // Only the known block types have such deltas, so the type of this block was damaged in
+            // transit.
             (Open::Other(_), "text_delta" | "thinking_delta" | "signature_delta") => {
-                return Err(protocol(format!("`{kind}` does not belong to the block it is for")));
+                return Err(protocol(format!("`{kind}` does not fit the type of its block")));
             }
             (Open::Other(whole), _) => {
                 *whole = None;
@@ -139,9 +142,9 @@ impl Stream {
                 Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. },
                 "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta" | "",
             ) => {
-                return Err(protocol(format!("`{kind}` does not belong to the block it is for")));
+                return Err(protocol(format!("`{kind}` does not fit the type of its block")));
             }
-            (Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. }, _) => Pulse::Idle, // citations, and what is newer
+            (Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. }, _) => Pulse::Idle, // citations and newer deltas
         })
     }
 
@@ -162,14 +165,15 @@ impl Stream {
                 deltas(Delta::ToolCall(call.clone()));
                 self.content.push(Block::ToolUse(call));
             }
-            // A block that was continued in ways we do not know cannot be rebuilt, and half of it must not be sent back.
+            // A block that was continued by unknown deltas cannot be rebuilt, and a partial block
+            // must not be sent back.
             Some(Open::Other(whole)) => self.content.extend(whole.map(|value| Block::Opaque { value })),
             None => {}
         }
         Ok(Pulse::Progress)
     }
 
-    /// The open block, if it is the one that the event names.
+    /// Returns the open block if the event names it.
     fn current(&mut self, event: &Value) -> Result<&mut Open, ModelError> {
         let newest = event["index"].as_u64().and_then(|index| index.checked_add(1)) == Some(self.begun);
         self.open.as_mut().filter(|_| newest).ok_or_else(|| protocol(format!("block {} is not open", event["index"])))
@@ -197,7 +201,7 @@ impl Stream {
         Ok(Pulse::Done(Box::new(self.reply(stop))))
     }
 
-    /// All that was said.
+    /// Takes the content gathered so far as a reply.
     fn reply(&mut self, stop: StopReason) -> Reply {
         let (content, model) = (std::mem::take(&mut self.content), self.model.clone().unwrap_or_default());
         Reply { content, stop, usage: read_usage(&self.usage), model, lacks_end: false }
@@ -226,7 +230,7 @@ fn read_usage(counts: &Map<String, Value>) -> Option<Usage> {
     (usage.input_tokens > 0).then_some(usage)
 }
 
-/// Adds a piece to what is said, and passes it on.
+/// Appends a piece to the text and streams it.
 fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
     if !piece.is_empty() {
         deltas(delta(piece.to_owned()));
@@ -234,7 +238,7 @@ fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: Delta
     append(said, piece)
 }
 
-/// Adds a piece; an empty one brings nothing on.
+/// Appends a piece. An empty piece is not progress.
 fn append(whole: &mut String, piece: &str) -> Pulse {
     whole.push_str(piece);
     if piece.is_empty() { Pulse::Idle } else { Pulse::Progress }

@@ -1,4 +1,4 @@
-//! Golden streams: what a streamed answer of the Messages API becomes, whole and broken.
+//! Golden streams of the Messages API, whole and broken, and the reply or error of each.
 
 use super::stream::Stream;
 use crate::{

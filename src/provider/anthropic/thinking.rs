@@ -1,5 +1,6 @@
-//! How a model is asked to think, in the form that its generation knows: up to Claude 4.5 with a budget of tokens, later by an
-//! effort (<https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>).
+//! The request for reasoning, in the form that the model's generation accepts: a token budget
+//! before Claude 4.6, an effort from then on
+//! (<https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>).
 
 use crate::{
     chat::{Block, Message, Role},
@@ -7,12 +8,13 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The least budget that the API takes.
+/// The smallest budget that the API accepts, in tokens.
 const LEAST: u64 = 1024;
-/// The first generation that finds its own measure.
+/// The first generation with adaptive thinking.
 const ADAPTIVE: (u64, u64) = (4, 6);
 
-/// Puts the wish into a body whose `max_tokens` is there. `stretch`: whether that may grow to hold the thoughts, too.
+/// Adds the effort to a body that already has `max_tokens`. If `stretch` is true, `max_tokens`
+/// grows by the budget for thoughts.
 pub(super) fn ask(body: &mut Value, effort: Effort, stretch: bool, model: &str, messages: &[Message]) {
     if generation(model).is_none_or(|generation| generation >= ADAPTIVE) {
         body["thinking"] = json!({"type": "adaptive", "display": "summarized"});
@@ -32,7 +34,8 @@ pub(super) fn ask(body: &mut Value, effort: Effort, stretch: bool, model: &str, 
     }
 }
 
-/// The numbers of a model's name: (4, 5) of `claude-sonnet-4-5-20250929`, (3, 7) of `claude-3-7-sonnet-latest`.
+/// Parses the version in a model's name: (4, 5) of `claude-sonnet-4-5-20250929`, (3, 7) of
+/// `claude-3-7-sonnet-latest`.
 fn generation(model: &str) -> Option<(u64, u64)> {
     let name = model.get(model.find("claude")?..)?;
     let mut numbers = name.split(|c: char| !c.is_ascii_alphanumeric()).map(|part| part.parse::<u64>().ok());
@@ -41,8 +44,10 @@ fn generation(model: &str) -> Option<(u64, u64)> {
     Some((first, second.unwrap_or(0)))
 }
 
-/// Whether the model's turn under way, if there is one, began with a thought: a turn of tool calls is thought through from its start or
-/// not at all, and the API refuses one that begins otherwise (as after another model made the first calls).
+/// Returns true if the model's current turn began with a thought, or no turn is under way.
+///
+/// A turn of tool calls has thoughts from its start or not at all. The API refuses thinking for a
+/// turn that began without a thought, as after another model made the first calls.
 fn began_with_a_thought(messages: &[Message]) -> bool {
     let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
     let asked =

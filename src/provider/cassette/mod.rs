@@ -1,34 +1,42 @@
-//! A model that plays written turns: for tests, demos and work without a network. It counts no time and makes no request.
+//! A model that plays written turns: for tests, demos and work without a network. It reads no clock
+//! and sends no request.
 //!
 //! ```yaml
 //! name: fix-bug                       # optional, for people
-//! window: 200000                      # optional: the tokens of the model's window; also max_output, and compact_at in percents
+//! window: 200000                      # optional: the model's context window, in tokens
+//!                                     # also: max_output (tokens) and compact_at (percent)
 //! turns:
 //!   - thinking: "Let me see."         # optional
 //!     text: "I'll look at the code."  # streamed word by word
-//!     tools:                          # optional; ids are made (call_<turn>_<n>) unless `id` gives one
-//!       - { name: files-read, input: { path: src/lib.rs } }   # a text as input is taken as the raw arguments
-//!     expect:                         # optional: what was said to the model since its last answer
+//!     tools:                          # optional; the id is call_<turn>_<n> unless `id` is given
+//!       # A text as input is parsed as the raw arguments.
+//!       - { name: files-read, input: { path: src/lib.rs } }
+//!     expect:                         # optional: content of the messages since the last answer
 //!       contains: ["2 tests failed"]
 //!       tool_result: ok               # all results are ok; `error`: at least one is not
-//!     usage: { input: 1200, output: 80 }   # optional; unknown when left out; also cached_input, cache_write, reasoning
+//!     # optional, unknown by default; also cached_input, cache_write, reasoning
+//!     usage: { input: 1200, output: 80 }
 //!     stop: end_turn                  # optional: end_turn, tool_use, output_limit, refusal, pause
-//!     model: claude-sonnet-4-5        # optional: who has said it, as the report is to name it
-//!   - content: [{ text: a }, { tool: { name: files-list } }, { text: b }]   # for another order than thinking, text, tools
-//!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }   # acted out so often; then the next turn
-//!     text: "half of an"              # optional: what comes before the fault; also thinking, tools, content, usage and model
-//!   - summary: true                   # for who asks for a summary of the conversation, and passed over by everybody else
+//!     model: claude-sonnet-4-5        # optional: the model's name in the report
+//!   # `content` allows another order than thinking, text, tools.
+//!   - content: [{ text: a }, { tool: { name: files-list } }, { text: b }]
+//!   # The fault occurs `times` times; then the next turn follows.
+//!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }
+//!     # optional: the partial answer; also thinking, tools, content, usage and model
+//!     text: "half of an"
+//!   - summary: true                   # only for requests for a summary; others skip this turn
 //!     text: "Current state: …"
-//!   - hang: true                      # never answers; asked again, the next turn
+//!   - hang: true                      # never answers; the next request gets the next turn
 //! ```
 //!
-//! A turn with `of: "1"` is for the run's first sub-agent, one with `of: "1.2"` for the second one of that; one without it for the run
-//! itself. Each agent has the turns that are for it and no others, so that any number of them may ask at the same time.
+//! A turn with `of: "1"` belongs to the run's first sub-agent, and a turn with `of: "1.2"` to the
+//! second sub-agent of that one. A turn without `of` belongs to the run itself. Each agent plays
+//! only its turns, so any number of agents may ask concurrently.
 //!
-//! A cassette without turns for summaries gives the next turn to who asks for one.
+//! If a cassette has no summary turns, a request for a summary gets the next turn.
 //!
-//! Turns are played in order, one for each question. A cassette whose first question is for a later turn of a run (one that is
-//! resumed) begins there: faults and hangs count as no turn.
+//! Turns are played in order, one per request. If the first request is for a later turn of a run,
+//! as after a resume, playback begins there. Faults and hangs do not count as turns.
 
 mod recording;
 mod script;
@@ -42,7 +50,7 @@ use script::{Act, Expect, Fault, ResultKind, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The recording and how far it was played, for one agent of a run.
+/// The recording and the playback position, for one agent of a run.
 #[derive(Debug)]
 pub struct Cassette {
     reel: Arc<Reel>,
@@ -50,49 +58,50 @@ pub struct Cassette {
     of: String,
 }
 
-/// The recording, for all of them.
+/// The recording, shared by all agents of the run.
 #[derive(Debug)]
 struct Reel {
     name: String,
-    /// By the agent whose they are.
+    /// The turns by agent.
     turns: BTreeMap<String, Vec<Turn>>,
     bounds: Bounds,
-    /// How far each has come that has asked.
+    /// The playback position of each agent that has asked.
     cursors: Mutex<BTreeMap<String, Cursor>>,
 }
 
-/// What bounded the model of a recording: a conversation that was shortened is shortened at the same places.
+/// The limits of the recorded model. With the same limits, replay compacts the conversation at the
+/// same places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The tokens of its window.
+    /// The context window, in tokens.
     pub window: Option<u64>,
-    /// The most tokens of an answer, where that was set.
+    /// The token limit of an answer, if one was set.
     pub max_output: Option<u64>,
-    /// Percents of the window at which the conversation was shortened.
+    /// The percentage of the window at which the conversation was compacted.
     pub compact_at: Option<u64>,
 }
 
-/// Where a cassette stands.
+/// The playback position of one agent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cursor {
     said: Place,
     summed_up: Place,
 }
 
-/// A place in a cassette.
+/// A position in a cassette.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     /// The index of the turn to play.
     turn: usize,
-    /// How often that turn's fault was acted out.
+    /// The number of times that this turn's fault was played.
     faults: u64,
 }
 
 impl Cassette {
-    /// Reads a cassette; `name` is its path as the model's name has it.
+    /// Parses a cassette; `name` is its path as it appears in the model's name.
     ///
     /// # Errors
-    /// When the text is not a cassette, with line and column where the YAML parser knows them.
+    /// If the text is not a cassette. The error has line and column if the YAML parser knows them.
     pub fn parse(text: &str, name: &str) -> Result<Self, ProviderError> {
         let (bounds, turns) = script::parse(text, name).map_err(|problem| {
             let problems = Problems::from(problem).seen_in(text);
@@ -122,7 +131,8 @@ impl Cassette {
         }
     }
 
-    /// The turn to play now; the cursor goes past it, so that two questions never get one turn.
+    /// Returns the turn to play now and moves the cursor past it, so two requests never get the
+    /// same turn.
     fn next(&self, request: &Request) -> Result<&Turn, ModelError> {
         let mut cursors = self.lock();
         let cursor = cursors.entry(self.of.clone()).or_insert_with(|| {
@@ -131,7 +141,7 @@ impl Cassette {
         });
         let has_summaries = self.turns().iter().any(|turn| turn.is_summary);
         let is_summary = has_summaries && request.system.starts_with(SUMMARISER);
-        // Summaries that nobody has asked for are passed over.
+        // Skip recorded summaries that no request asked for.
         let from = if is_summary { cursor.said.turn.max(cursor.summed_up.turn) } else { cursor.said.turn };
         let at = if is_summary { &mut cursor.summed_up } else { &mut cursor.said };
         let next = self.turns().iter().skip(from).position(|turn| turn.is_summary == is_summary);
@@ -144,7 +154,7 @@ impl Cassette {
         let whose = if self.of.is_empty() { String::new() } else { format!(" of sub-agent {}", self.of) };
         let turn = self.turns().get(at.turn).ok_or_else(|| {
             let (turns, head) = (self.turns().len(), head_of(asked));
-            self.wrong(format!("there are {turns} turns{whose}, and turn {number} was asked for with: {head}"))
+            self.wrong(format!("turn {number}{whose} is missing: the cassette has {turns}; asked with: {head}"))
         })?;
         if let Some(missing) = turn.expect.as_ref().and_then(|expect| missing(expect, asked)) {
             return Err(self.wrong(format!("turn {number}{whose} expects {missing}; asked with: {}", head_of(asked))));
@@ -160,7 +170,7 @@ impl Cassette {
         Ok(turn)
     }
 
-    /// The index behind the first `count` replies.
+    /// Returns the index of the turn after the first `count` replies.
     fn after_replies(&self, count: u64) -> usize {
         let mut replies = 0;
         let turns = self.turns();
@@ -205,7 +215,7 @@ impl Provider for Cassette {
     }
 }
 
-/// Streams an answer word by word, letting others run in between, as a network would.
+/// Streams an answer word by word and yields between words, as a network would.
 async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
     for block in content {
         let (text, delta): (&str, fn(String) -> Delta) = match block {
@@ -224,13 +234,13 @@ async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
     }
 }
 
-/// What was said to the model since it last spoke.
+/// Returns the messages after the last answer of the model.
 fn since_last_answer(messages: &[Message]) -> &[Message] {
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
     &messages[answered.map_or(0, |last| last + 1)..]
 }
 
-/// What of the expectation is not met, if anything.
+/// Describes the part of an expectation that is not met, if any.
 fn missing(expect: &Expect, asked: &[Message]) -> Option<String> {
     if let Some(text) = expect.contains.iter().find(|text| !texts(asked).any(|said| said.contains(text.as_str()))) {
         return Some(format!("the text {text:?}"));
@@ -256,7 +266,7 @@ fn texts(asked: &[Message]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The beginning of what was asked, for a message of one line.
+/// Returns the beginning of the messages, for a one-line error.
 fn head_of(asked: &[Message]) -> String {
     let text: String = texts(asked).collect::<Vec<_>>().join(" ");
     format!("{:?}", text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect::<String>())

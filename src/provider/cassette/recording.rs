@@ -1,26 +1,28 @@
-//! A cassette that is written: what models have said, in the form in which it is read and played again.
+//! The writer of cassettes: it records the answers of models in the format that
+//! [`Cassette`](super::Cassette) reads.
 
 use super::Bounds;
 use crate::chat::{Block, ModelError, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Turns as they were taken.
+/// The recorded turns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     bounds: Bounds,
     turns: Vec<Taken>,
-    /// The path of the sub-agent that is heard; `None`: the run itself.
+    /// The path of the sub-agent whose turns are recorded; `None` for the run itself.
     of: Option<String>,
 }
 
 impl Recording {
-    /// From now on it is this sub-agent that is heard, by its path; `None`: the run itself.
+    /// Sets the agent of the following turns by its path; `None` selects the run itself.
     pub fn hear(&mut self, of: Option<&str>) {
         self.of = of.map(str::to_owned);
     }
 
-    /// A whole answer. What only its provider understands is left out: a cassette has nobody who wants it back.
+    /// Records a complete answer. Opaque data is left out, because a cassette does not need it
+    /// back.
     pub fn reply(&mut self, reply: &Reply) {
         let taken = Taken {
             usage: reply.usage.as_ref().map(Tokens::of),
@@ -31,19 +33,19 @@ impl Recording {
         self.turns.push(taken);
     }
 
-    /// What bounded its model.
+    /// Sets the limits of the model.
     pub fn within(&mut self, bounds: Bounds) {
         self.bounds = bounds;
     }
 
-    /// What came last is for who asks for a summary.
+    /// Marks the last turn as the answer to a request for a summary.
     pub fn was_summary(&mut self) {
         if let Some(last) = self.turns.last_mut() {
             last.summary = true;
         }
     }
 
-    /// A turn that says this.
+    /// Creates a turn with this content.
     fn taken(&self, content: &[Block]) -> Taken {
         let mut taken = Taken { of: self.of.clone(), ..Taken::default() };
         let said: Vec<Said> = content.iter().filter_map(Said::of).collect();
@@ -61,7 +63,7 @@ impl Recording {
         taken
     }
 
-    /// An answer that did not come, with what was said of it before it broke off.
+    /// Records a failed call, with the partial answer before the failure.
     pub fn fault(&mut self, error: &ModelError) {
         let ModelError { fault: kind, message, retry_after_ms, spent } = error.clone();
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
@@ -71,20 +73,20 @@ impl Recording {
         self.turns.push(Taken { fault, usage, model, ..self.taken(&said) });
     }
 
-    /// How many turns there are.
+    /// Returns the number of turns.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if no turn is recorded.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// The cassette's text, with a name for people.
+    /// Returns the cassette as YAML, with a name for people.
     ///
     /// # Errors
-    /// When it cannot be written as YAML.
+    /// If the recording cannot be written as YAML.
     pub fn to_yaml(&self, name: &str) -> Result<String, serde_yaml::Error> {
         let Bounds { window, max_output, compact_at } = self.bounds;
         serde_yaml::to_string(&Script { name, window, max_output, compact_at, turns: &self.turns })
@@ -103,7 +105,7 @@ struct Script<'s> {
     turns: &'s [Taken],
 }
 
-/// A turn, with the keys of one that is read.
+/// A recorded turn, with the keys that the parser reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Taken {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +143,7 @@ struct Tool {
     id: String,
     name: String,
     input: Value,
-    /// What is wrong with arguments that are none.
+    /// The parse error of malformed arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -206,7 +208,8 @@ impl Tool {
     }
 }
 
-/// Whether it is thought first, said then and called last, each text once: what the short form can say.
+/// Returns true if the short form can express the content: at most one thought, then at most one
+/// text, then calls.
 fn is_plain(said: &[Said]) -> bool {
     let rank = |said: &Said| match said {
         Said::Thinking { .. } => 0,

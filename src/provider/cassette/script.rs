@@ -1,4 +1,4 @@
-//! A cassette's text to checked turns.
+//! The parser of cassettes: it turns YAML into checked turns.
 
 use super::Bounds;
 use crate::{
@@ -10,36 +10,36 @@ use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value as Json;
 
-/// One turn: what must have been asked, and what happens then.
+/// One turn: the expected request, and the action to play.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Whether it is for who asks for a summary of the conversation, and nobody else.
+    /// True if the turn answers only requests for a summary of the conversation.
     pub(super) is_summary: bool,
     pub(super) expect: Option<Expect>,
     pub(super) act: Act,
 }
 
-/// What a turn does.
+/// The action of a turn.
 #[derive(Debug)]
 pub(super) enum Act {
     Reply(Reply),
-    /// Some of an answer, and then a failure.
+    /// A partial answer, then a failure.
     Fault(Vec<Block>, Fault),
     Hang,
 }
 
-/// A failure to act out.
+/// A failure to play.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) kind: ModelFault,
     pub(super) message: String,
     pub(super) retry_after_ms: Option<u64>,
     pub(super) times: u64,
-    /// What it has used; `None`: it was refused.
+    /// The use of the failed call; `None` if the request was refused.
     pub(super) spent: Option<Spent>,
 }
 
-/// What must have been said since the model last spoke.
+/// The expected content of the messages after the model's last answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
@@ -55,24 +55,24 @@ pub(super) enum ResultKind {
     Error,
 }
 
-/// Reads a cassette's text: what bounded its model, and each turn with the path of the sub-agent that it is for, which is empty for the run
-/// itself.
+/// Parses a cassette. Returns the limits of its model, and each turn with the path of its
+/// sub-agent, which is empty for the run itself.
 pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn)>), Problem> {
     if text.len() > MAX_CASSETTE {
-        return Err(Problem::of_file(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len())));
+        return Err(Problem::of_file(format!("too large: {} bytes, at most {MAX_CASSETTE} are allowed", text.len())));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The untyped parse refuses duplicate keys that the typed one would not see.
+    // The untyped parse rejects duplicate keys, which the typed parse would not notice.
     serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| not_yaml(text).unwrap_or_else(|| told(error)))?;
     let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
     let RawScript { window, max_output, compact_at, turns, .. } = script;
     for (key, zero) in [("window", window == Some(0)), ("max_output", max_output == Some(0))] {
         if zero {
-            return Err(Problem::of_file(format!("`{key}: 0` leaves room for nothing")));
+            return Err(Problem::of_file(format!("invalid `{key}: 0`: expected at least 1")));
         }
     }
     if let Some(percent) = compact_at.filter(|percent| !(1..=100).contains(percent)) {
-        return Err(Problem::of_file(format!("`compact_at: {percent}` is no percentage from 1 to 100")));
+        return Err(Problem::of_file(format!("invalid `compact_at: {percent}`: expected a percentage from 1 to 100")));
     }
     let wrong = |number: usize, what: String| {
         let problem = Problem::of_file(format!("turn {number}: {what}"));
@@ -83,13 +83,14 @@ pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn
     Ok((Bounds { window, max_output, compact_at }, turns))
 }
 
-/// What is wrong with a text that is no YAML at all: another parser knows better where that begins.
+/// Returns the problem of a text that is not YAML. fledge's own parser locates its beginning more
+/// precisely than serde_yaml.
 fn not_yaml(text: &str) -> Option<Problem> {
     parse_places(text, 1).err().filter(|problem| problem.message.starts_with("not YAML"))
 }
 
-/// What the parser says and where, with the word that was most likely meant: of an unknown one it names those that there are, each in
-/// backquotes.
+/// Converts a parser error, with its position and a suggestion for a misspelt word. The parser
+/// lists the known words after an unknown one, each in backquotes.
 fn told(error: serde_yaml::Error) -> Problem {
     let text = error.to_string();
     let at = error.location().map(|at| Place { line: at.line(), column: at.column() });
@@ -101,7 +102,7 @@ fn told(error: serde_yaml::Error) -> Problem {
     Problem { place: at, hint, ..Problem::of_file(message) }
 }
 
-/// Where a turn begins, in a cassette that is no larger than what people write.
+/// Returns the position of a turn, unless the cassette is larger than the files that people write.
 fn place_of(text: &str, number: usize) -> Option<Place> {
     let Value::Map(entries) = parse_places(text, 1).ok()?.value else { return None };
     let (_, turns) = entries.into_iter().find(|(key, _)| key.text == "turns")?;
@@ -112,7 +113,7 @@ fn place_of(text: &str, number: usize) -> Option<Place> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawScript {
-    /// For people only.
+    /// A name for people; not used.
     #[serde(default, rename = "name")]
     _name: Option<IgnoredAny>,
     window: Option<u64>,
@@ -149,11 +150,11 @@ struct RawTool {
     name: String,
     #[serde(default)]
     input: Json,
-    /// What is wrong with a text as input that is taken as it is.
+    /// The error to report for malformed arguments; `input` is then passed on unparsed.
     error: Option<String>,
 }
 
-/// One of the three.
+/// A block with exactly one of the three keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawBlock {
@@ -182,7 +183,8 @@ struct RawFault {
     message: Option<String>,
     retry_after: Option<String>,
     times: Option<u64>,
-    /// Bytes of the answer that had come, where that is more than is said; 0: none, and the model was at work on it all the same.
+    /// The number of bytes of the answer that had arrived; by default the length of the recorded
+    /// text. 0 means that the model was at work but had sent nothing.
     bytes: Option<u64>,
 }
 
@@ -193,7 +195,7 @@ impl RawTurn {
         let speaks = self.text.is_some() || self.thinking.is_some() || !self.tools.is_empty();
         let replies = self.usage.is_some() || self.stop.is_some() || self.model.is_some() || !self.content.is_empty();
         if !self.content.is_empty() && speaks {
-            return Err(wrong("`content` stands in the place of `thinking`, `text` and `tools`"));
+            return Err(wrong("`content` cannot be combined with `thinking`, `text` or `tools`"));
         }
         let mut content = spoken(self.thinking, self.text);
         content.extend((1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call))));
@@ -203,14 +205,14 @@ impl RawTurn {
         let usage = self.usage.map(RawUsage::tokens);
         let act = match (self.hang, self.fault) {
             (true, None) if !speaks && !replies => Act::Hang,
-            (true, _) => return Err(wrong("`hang` stands with nothing but `expect`")),
-            (false, Some(_)) if self.stop.is_some() => return Err(wrong("`fault` stands without `stop`")),
+            (true, _) => return Err(wrong("`hang` can only be combined with `expect`")),
+            (false, Some(_)) if self.stop.is_some() => return Err(wrong("`fault` cannot be combined with `stop`")),
             (false, Some(fault)) => {
                 let fault = fault.check(&content, (self.model, usage))?;
                 Act::Fault(content, fault)
             }
             (false, None) if !speaks && !replies => {
-                return Err(wrong("says nothing: give `text`, `tools`, `fault` or `hang`"));
+                return Err(wrong("nothing to answer: give `text`, `tools`, `fault` or `hang`"));
             }
             (false, None) => {
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse(_)));
@@ -223,18 +225,19 @@ impl RawTurn {
     }
 }
 
-/// The path of a sub-agent. YAML takes `1` for a number, which is one all the same; of `1.10` nobody knows any more how it was written.
+/// Parses the path of a sub-agent. The YAML number `1` is a valid path. `1.10` is rejected as a
+/// number, because YAML does not keep how it was written.
 fn path(of: &Json) -> Result<String, String> {
     let text = match (of.as_str(), of.as_u64()) {
         (Some(text), _) => text.to_owned(),
         (None, Some(number)) => number.to_string(),
-        (None, None) => return Err(format!("`of: {of}` is no text: write it as one, such as \"1.2\"")),
+        (None, None) => return Err(format!("`of: {of}` is not text: put the path in quotes, e.g. \"1.2\"")),
     };
     let is_number = |part: &str| part.parse::<u64>().is_ok_and(|number| number > 0 && !part.starts_with(['0', '+']));
     if text.split('.').all(is_number) {
         return Ok(text);
     }
-    Err(format!("`of: {text}` is no path of a sub-agent such as \"1\", or \"1.2\" for the second one of the first"))
+    Err(format!("invalid sub-agent path `of: {text}`: expected \"1\", or \"1.2\" for the second child of the first"))
 }
 
 impl RawTool {
@@ -258,7 +261,7 @@ impl RawBlock {
             (Some(text), None, None) => Ok(Block::Thinking { text, opaque: None }),
             (None, Some(text), None) => Ok(Block::Text { text }),
             (None, None, Some(tool)) => Ok(Block::ToolUse(tool.call(turn, place))),
-            _ => Err(format!("content {place} is not one of `thinking`, `text` and `tool`")),
+            _ => Err(format!("content {place} must be one of `thinking`, `text` and `tool`")),
         }
     }
 }
@@ -277,7 +280,8 @@ impl RawUsage {
 }
 
 impl RawFault {
-    /// With what is said before it, the model that says it, and what that counted. With none of that it is a request that was refused.
+    /// Checks the fault together with the partial answer, the model and the token counts. Without
+    /// any of these the fault is a refused request.
     fn check(self, said: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<Fault, String> {
         let is_begun = self.bytes.is_some() || !said.is_empty() || usage.is_some();
         let bytes = self.bytes.unwrap_or_else(|| text_of(said).len() as u64);
@@ -287,14 +291,14 @@ impl RawFault {
             Some(text) => {
                 let wait: Option<SignedDuration> = text.parse().ok();
                 let wait = wait.and_then(|wait| u64::try_from(wait.as_millis()).ok());
-                Some(wait.ok_or_else(|| format!("`retry_after: {text}` is not a duration such as 2s or 500ms"))?)
+                Some(wait.ok_or_else(|| format!("invalid `retry_after: {text}`: expected e.g. 2s or 500ms"))?)
             }
         };
         let times = self.times.unwrap_or(1);
         if times == 0 {
-            return Err("`times: 0` would never act the fault out".to_owned());
+            return Err("invalid `times: 0`: expected at least 1".to_owned());
         }
-        let message = self.message.unwrap_or_else(|| "acted out by the cassette".to_owned());
+        let message = self.message.unwrap_or_else(|| "simulated by the cassette".to_owned());
         Ok(Fault { kind: self.kind, message, retry_after_ms, times, spent })
     }
 }
@@ -317,10 +321,10 @@ mod tests {
             ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
             ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
-            ("window: 0\nturns: []", "`window: 0` leaves room for nothing"),
+            ("window: 0\nturns: []", "invalid `window: 0`: expected at least 1"),
             ("compact_at: 101\nturns: []", "`compact_at: 101` is no percentage"),
             ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
-            ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands without `stop`"),
+            ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` cannot be combined with `stop`"),
             ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
             ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: `retry_after: soon`"),
             ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is no text: write it as one"),
@@ -340,7 +344,7 @@ mod tests {
     #[test]
     fn a_turn_that_makes_no_sense_is_named_with_the_place_where_it_begins() {
         let found = parse("name: x\nturns:\n  - text: a\n  - { hang: true, text: a }\n", "c").unwrap_err();
-        assert_eq!(found.to_string(), "4:5: turn 2: `hang` stands with nothing but `expect`");
+        assert_eq!(found.to_string(), "4:5: turn 2: `hang` can only be combined with `expect`");
         let found = parse("turns:\n  - text: a\n    txt: b\n", "c").unwrap_err();
         assert_eq!(
             (found.place, found.message.starts_with("turns[0]: unknown")),

@@ -1,4 +1,4 @@
-//! What a cassette plays, to whom, and when.
+//! Tests of playback: the turns that each agent and request gets.
 
 use super::*;
 use crate::chat::{StopReason, ToolCall, ToolInput, ToolResult, Usage};
@@ -128,7 +128,7 @@ async fn a_turn_that_is_not_there_is_named_with_what_was_asked() {
         ask(&cassette, &request(2, vec![Message::user("and now?")])).await.1.unwrap_err(),
         ModelError::new(
             ModelFault::BadRequest,
-            r#"cassette/c.yaml: there are 1 turns, and turn 2 was asked for with: "and now?""#
+            r#"cassette/c.yaml: turn 2 is missing: the cassette has 1; asked with: "and now?""#
         )
     );
 }
@@ -159,6 +159,6 @@ async fn each_agent_of_a_run_is_played_the_turns_that_are_for_it() {
     assert_eq!(said(&cassette, 2).await.unwrap(), "mine too");
     assert_eq!(
         said(&*deep, 2).await.unwrap_err().message,
-        r#"cassette/c.yaml: there are 1 turns of sub-agent 1.1, and turn 2 was asked for with: """#
+        r#"cassette/c.yaml: turn 2 of sub-agent 1.1 is missing: the cassette has 1; asked with: """#
     );
 }

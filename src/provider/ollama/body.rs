@@ -1,6 +1,7 @@
-//! A request in the words of Ollama.
+//! The request body of Ollama's API.
 //!
-//! The server is told not to shorten a conversation that is too long for the model, as it otherwise does without a word.
+//! The body forbids the server to shorten a conversation that is too long for the model, which it
+//! does silently by default.
 
 use crate::{
     chat::{Block, Image, Message, Role, ToolSpec, text_of},
@@ -12,12 +13,12 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// The mark of a thought that this API gave, and takes back.
+/// The mark of a thought that this API produced and accepts back.
 pub(super) const THINKING: &str = "thinking";
-/// What stands with pictures that come from results alone.
-const SHOWN: &str = "What the tools show:";
+/// The text of a message that has only images from tool results.
+const SHOWN: &str = "Images from the tools:";
 
-/// The whole body.
+/// Builds the request body.
 pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
@@ -48,7 +49,8 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     body
 }
 
-/// One family knows efforts; the others know only whether to think, and refuse anything else.
+/// Encodes the reasoning effort. Only the gpt-oss models accept efforts; others accept only a
+/// boolean.
 fn think(model: &str, effort: Effort) -> Value {
     if model.contains("gpt-oss") { effort.name().into() } else { true.into() }
 }
@@ -58,14 +60,15 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Tool results are messages of their own; what else the user says or shows follows, and with it the pictures of the results, which
-/// can only be text.
+/// Adds the messages of a user message. Each tool result becomes a message. Text and images follow
+/// in one message; it includes the images of the results, because a tool message can hold only
+/// text.
 fn user(message: &Message, names: &HashMap<&str, String>, messages: &mut Vec<Value>) {
     let (mut said, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
     for block in &message.content {
         match block {
             Block::ToolResult(result) => {
-                // The format has no flag for a failed call, so the text says it.
+                // The format has no flag for a failed call, so the text marks it.
                 let mark = if result.is_error { "error: " } else { "" };
                 let mut told =
                     json!({"role": "tool", "tool_call_id": result.id, "content": format!("{mark}{}", result.content)});
@@ -91,7 +94,7 @@ fn user(message: &Message, names: &HashMap<&str, String>, messages: &mut Vec<Val
     messages.push(told);
 }
 
-/// What the model said, unless nothing of it can be sent.
+/// Encodes a message of the model. Returns `None` if no part of it can be sent.
 fn assistant<'m>(message: &'m Message, names: &mut HashMap<&'m str, String>) -> Option<Value> {
     let (text, mut calls, mut thoughts) = (text_of(&message.content), Vec::new(), String::new());
     for block in &message.content {

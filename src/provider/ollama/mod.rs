@@ -1,4 +1,5 @@
-//! Ollama's own API (<https://github.com/ollama/ollama/blob/main/docs/api.md>), streaming only: one JSON object a line.
+//! The dialect of Ollama's own API (<https://github.com/ollama/ollama/blob/main/docs/api.md>),
+//! streaming only: one JSON object per line.
 
 mod body;
 mod stream;
@@ -12,7 +13,7 @@ use super::{
 };
 use serde_json::Value;
 
-/// The dialect.
+/// The Ollama dialect.
 #[derive(Debug)]
 pub(super) struct Chat;
 

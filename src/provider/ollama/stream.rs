@@ -1,5 +1,5 @@
-//! A streamed answer of Ollama, line by line. It is over at the line that says `done`, and why. Tool calls come whole, and from older
-//! servers without an id.
+//! The decoder of a streamed answer of Ollama. The line with `done` ends the answer and gives the
+//! reason. Tool calls are never split; older servers send them without an id.
 
 use super::body::THINKING;
 use crate::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// An answer under way.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// The turn's number, for the ids of calls that came without one.
+    /// The turn's number, for the ids of calls that have none.
     turn: u64,
     thinking: String,
     text: String,
@@ -29,7 +29,7 @@ impl Decoder for Stream {
             return Err(Complaint::of(error).in_stream());
         }
         let (message, done) = (&line["message"], line["done"].as_bool());
-        let done = done.filter(|_| message.is_object()).ok_or_else(|| protocol("a line is no part of an answer"))?;
+        let done = done.filter(|_| message.is_object()).ok_or_else(|| protocol("a line is not part of an answer"))?;
         let mut progress = false;
         for (whole, member, delta) in [
             (&mut self.thinking, "thinking", Delta::Thinking as fn(String) -> Delta),
@@ -44,7 +44,8 @@ impl Decoder for Stream {
         }
         let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         if !calls.is_empty() {
-            // Their arguments are no text of their own, so that they are held to the rules of arguments here.
+            // Arguments are part of the line and not a text, so the line is checked here for
+            // duplicate keys.
             strictly(event).map_err(|error| protocol(format!("a tool call: {error}")))?;
         }
         for call in calls {
@@ -63,7 +64,7 @@ impl Decoder for Stream {
 }
 
 impl Stream {
-    /// An answer of which nothing has come.
+    /// Creates an answer before its first line.
     pub(super) fn new(turn: u64) -> Self {
         Self { turn, thinking: String::new(), text: String::new(), calls: Vec::new() }
     }
@@ -89,7 +90,7 @@ impl Stream {
             "stop" if self.calls.is_empty() => StopReason::EndTurn,
             "stop" => StopReason::ToolUse,
             "length" => StopReason::OutputLimit,
-            other => return Err(protocol(format!("unknown reason to be done `{other}`"))),
+            other => return Err(protocol(format!("unknown done reason `{other}`"))),
         };
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
@@ -105,7 +106,7 @@ impl Stream {
     }
 }
 
-/// The API counts neither what its cache gave nor the reasoning.
+/// Reads the token counts. The API counts neither cached tokens nor reasoning.
 fn read_usage(line: &Value) -> Option<Usage> {
     let (input_tokens, output_tokens) = (count(line, "prompt_eval_count")?, count(line, "eval_count")?);
     (input_tokens > 0).then(|| Usage { input_tokens, output_tokens, ..Usage::default() })

@@ -1,4 +1,4 @@
-//! Golden streams: what a streamed answer of Ollama becomes, whole and broken.
+//! Golden streams of Ollama, whole and broken, and the reply or error of each.
 
 use super::stream::Stream;
 use crate::{

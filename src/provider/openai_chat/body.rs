@@ -1,7 +1,8 @@
-//! A request in the words of Chat Completions.
+//! The request body of Chat Completions.
 //!
-//! Reasoning is sent back only with tool calls, and only as `reasoning_content`, where it came so from another server than OpenAI's:
-//! those that send it by that name want it back while their model works (DeepSeek, Moonshot), and OpenAI's own refuses the field.
+//! Reasoning is sent back only with tool calls, only as `reasoning_content`, and never to OpenAI's
+//! own address. Servers that send that field want it back during the model's turn (DeepSeek,
+//! Moonshot). OpenAI's server refuses the field.
 
 use crate::{
     chat::{Block, Image, Message, Role, ToolSpec, text_of},
@@ -14,14 +15,14 @@ use serde_json::{Value, json};
 
 /// The field of reasoning that some servers want back.
 pub(super) const REASONING: &str = "reasoning_content";
-/// The member of a call that goes back as it came, in the block behind it.
+/// The member of a call that is sent back unchanged, in the block after the call.
 pub(super) const EXTRA: &str = "extra_content";
-/// How the names of OpenAI's models begin that know the newer name of the bound alone.
+/// Prefixes of the OpenAI models that accept only the newer name of the token limit.
 const NEWER: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
-/// What stands before pictures that come from results alone.
-const SHOWN: &str = "What the tools show:";
+/// The text of a message that has only images from tool results.
+const SHOWN: &str = "Images from the tools:";
 
-/// The whole body.
+/// Builds the request body.
 pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
@@ -51,7 +52,8 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     body
 }
 
-/// The name of the field that bounds an answer: OpenAI's newer models refuse the older one, and other servers the newer one.
+/// Returns the name of the field for the token limit. OpenAI's newer models refuse the older name,
+/// and other servers refuse the newer name.
 fn bound(endpoint: &Endpoint) -> &'static str {
     let model = endpoint.model.rsplit('/').next().unwrap_or_default();
     let is_own = endpoint.base_url.is_none() || NEWER.iter().any(|name| model.starts_with(name));
@@ -63,14 +65,15 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Tool results are messages of their own, and come right after the calls; what else the user says or shows follows, and with it the
-/// pictures of the results, which can only be text.
+/// Adds the messages of a user message. Each tool result becomes a message, right after the calls.
+/// Text and images follow in one message; it includes the images of the results, because a tool
+/// message can hold only text.
 fn user(message: &Message, messages: &mut Vec<Value>) {
     let (mut said, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
     for block in &message.content {
         match block {
             Block::ToolResult(result) => {
-                // The format has no flag for a failed call, so the text says it.
+                // The format has no flag for a failed call, so the text marks it.
                 let mark = if result.is_error { "error: " } else { "" };
                 let content = format!("{mark}{}", result.content);
                 messages.push(json!({"role": "tool", "tool_call_id": result.id, "content": content}));
@@ -91,7 +94,7 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
     }
 }
 
-/// What the model said, unless nothing of it can be sent.
+/// Encodes a message of the model. Returns `None` if no part of it can be sent.
 fn assistant(message: &Message, endpoint: &Endpoint) -> Option<Value> {
     let text = text_of(&message.content);
     let mut calls = Vec::new();
@@ -120,7 +123,7 @@ fn assistant(message: &Message, endpoint: &Endpoint) -> Option<Value> {
     Some(said)
 }
 
-/// What goes back with the call before this block.
+/// Returns the data that is sent back with the call before this block.
 fn extra(block: &Block) -> Option<&Value> {
     match block {
         Block::Opaque { value } => value.get(EXTRA).filter(|extra| extra.is_object()),
@@ -130,13 +133,14 @@ fn extra(block: &Block) -> Option<&Value> {
     }
 }
 
-/// What Gemini 3 takes in the place of its own signature, which it demands of the first call of each step, for one that another model made
+/// Returns a placeholder for Gemini 3's own signature. Gemini 3 demands a signature for the first
+/// call of each step, and accepts the placeholder for calls of another model
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 fn unsigned() -> Value {
     json!({"google": {"thought_signature": "skip_thought_signature_validator"}})
 }
 
-/// The text of a thought that came in the field that is sent back.
+/// Returns the text of a thought that arrived in the field that is sent back.
 fn wanted_thought(block: &Block) -> Option<&str> {
     match block {
         Block::Thinking { text, opaque: Some(opaque) } if opaque["field"] == REASONING => Some(text),

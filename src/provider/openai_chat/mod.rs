@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions (<https://platform.openai.com/docs/api-reference/chat>), streaming only, as OpenAI and the many
-//! servers that follow it speak it.
+//! The dialect of OpenAI Chat Completions (<https://platform.openai.com/docs/api-reference/chat>),
+//! streaming only, for OpenAI and the many compatible servers.
 
 mod body;
 mod stream;
@@ -12,7 +12,7 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// The dialect.
+/// The Chat Completions dialect.
 #[derive(Debug)]
 pub(super) struct ChatCompletions;
 

@@ -1,8 +1,12 @@
-//! A streamed answer of Chat Completions, chunk by chunk. It is over at `[DONE]`, and only after a finish reason.
+//! The decoder of a streamed answer of Chat Completions. `[DONE]` ends the answer, and only after a
+//! finish reason.
 //!
-//! Lenient where servers are known to differ without loss (ids and names only in a call's first piece, calls sent whole, calls
-//! without or with repeated indices, usage in any chunk; either `[DONE]` or the finish reason of complete calls left out),
-//! strict everywhere else.
+//! The decoder is strict, except where servers are known to differ without loss:
+//!
+//! - ids and names only in a call's first piece, and calls that are not split
+//! - calls without an index or with repeated indices
+//! - usage in any chunk
+//! - a missing `[DONE]`, or a missing finish reason of complete calls
 
 use super::body::{EXTRA, REASONING};
 use crate::{
@@ -15,26 +19,26 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The indices that a first call may have: gateways of Bedrock take 1 from its place among the blocks of the answer, where
-/// thoughts and a text may come before it.
+/// The range of a first call's index. Bedrock gateways count the blocks of the answer, so thoughts
+/// or a text before the call make its index 1.
 const FIRST_INDEX: i64 = -1;
 const LAST_FIRST_INDEX: i64 = 1;
 
 /// An answer under way.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// The turn's number, for the ids of calls that came without one.
+    /// The turn's number, for the ids of calls that have none.
     turn: u64,
     model: String,
-    /// The index of the first call: some gateways count the blocks before it, too.
+    /// The index of the first call. Some gateways also count the blocks before it.
     first_index: i64,
     thinking: String,
-    /// Whether some of the reasoning came in the field that is sent back.
+    /// True if some of the reasoning arrived in the field that is sent back.
     wanted: bool,
     text: String,
-    /// Whether some of the text was a refusal.
+    /// True if some of the text was a refusal.
     refused: bool,
-    /// The calls as they are gathered; with the finish reason they become `done`.
+    /// The calls under way. The finish reason moves them to `done`.
     calls: Vec<Piece>,
     done: Vec<(ToolCall, Option<Value>)>,
     stop: Option<StopReason>,
@@ -50,7 +54,7 @@ struct Piece {
     id: String,
     name: String,
     arguments: String,
-    /// What the server wants back with the call (Gemini's signature of a thought).
+    /// Data that the server wants back with the call (Gemini's thought signature).
     extra: Option<Value>,
 }
 
@@ -76,7 +80,7 @@ impl Decoder for Stream {
         }
         for choice in chunk["choices"].as_array().into_iter().flatten() {
             if choice["index"].as_u64().is_some_and(|index| index != 0) {
-                return Err(protocol("a second choice, which was not asked for"));
+                return Err(protocol("unexpected second choice"));
             }
             progress |= self.extend(&choice["delta"], deltas)?;
             progress |= self.finish(text(choice, "finish_reason"), deltas)?;
@@ -97,7 +101,7 @@ impl Decoder for Stream {
 }
 
 impl Stream {
-    /// An answer of which nothing has come.
+    /// Creates an answer before its first chunk.
     pub(super) fn new(turn: u64) -> Self {
         Self {
             turn,
@@ -115,7 +119,7 @@ impl Stream {
         }
     }
 
-    /// Takes the pieces of one chunk; whether there were any.
+    /// Adds the pieces of one chunk. Returns true if it had any.
     fn extend(&mut self, delta: &Value, deltas: DeltaSink<'_>) -> Result<bool, ModelError> {
         let wanted = text(delta, REASONING);
         self.wanted |= !wanted.is_empty();
@@ -127,7 +131,7 @@ impl Stream {
             return Ok(false);
         }
         if self.stop.is_some() {
-            return Err(protocol("the answer goes on after its finish reason"));
+            return Err(protocol("the answer continues after its finish reason"));
         }
         self.refused |= !refusal.is_empty();
         let around = [Part { text: reasoning, is_thought: true }, Part { text: refusal, is_thought: false }];
@@ -157,7 +161,7 @@ impl Stream {
         let arguments = match &function["arguments"] {
             Value::Null => String::new(),
             Value::String(piece) => piece.clone(),
-            whole => whole.to_string(), // servers that send the object itself
+            whole => whole.to_string(), // some servers send the object itself
         };
         let next = self.calls.iter().map(|known| known.index + 1).max().unwrap_or(0);
         if let (true, Some(first @ FIRST_INDEX..=LAST_FIRST_INDEX)) = (self.calls.is_empty(), call["index"].as_i64())
@@ -167,16 +171,18 @@ impl Stream {
             self.first_index = first;
         }
         let index = match &call["index"] {
-            // Without an index, a piece with a new id begins a call and any other goes on with the last.
+            // Without an index, a piece with a new id begins a call. Any other piece continues the
+            // last call.
             Value::Null if self.calls.last().is_none_or(|last| !id.is_empty() && last.id != id) => next,
             Value::Null => next - 1,
             index => index
                 .as_i64()
                 .and_then(|index| u64::try_from(index.checked_sub(self.first_index)?).ok())
                 .filter(|index| *index <= next)
-                .ok_or_else(|| protocol(format!("tool call {index} comes out of order")))?,
+                .ok_or_else(|| protocol(format!("tool call {index} is out of order")))?,
         };
-        // Some servers send every call whole and under the same index: then the id tells them apart, or that both are whole.
+        // Some servers send complete calls, all with one index. Then either the ids differ, or both
+        // pieces have complete arguments.
         let is_another = |known: &Piece| match (id.is_empty(), known.id.is_empty()) {
             (false, false) => known.id != id,
             (true, _) => !name.is_empty() && is_object(&arguments) && is_object(&known.arguments),
@@ -206,7 +212,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the finish reason, when there is one: now the arguments of all calls are complete.
+    /// Processes the finish reason, if there is one. The arguments of all calls are complete then.
     fn finish(&mut self, reason: &str, deltas: DeltaSink<'_>) -> Result<bool, ModelError> {
         let stop = match reason {
             "" => return Ok(false),
@@ -218,7 +224,7 @@ impl Stream {
             other => return Err(protocol(format!("unknown finish reason `{other}`"))),
         };
         match self.stop {
-            Some(known) if known == stop => return Ok(false), // said again beside the usage
+            Some(known) if known == stop => return Ok(false), // repeated beside the usage
             Some(_) => return Err(protocol("two finish reasons")),
             None => self.stop = Some(stop),
         }
@@ -231,12 +237,13 @@ impl Stream {
         Ok(true)
     }
 
-    /// An id for a call that came without one. The turn's number keeps it apart from those of other turns.
+    /// Creates an id for a call that has none. The turn's number makes it unique across turns.
     fn made_id(&self) -> String {
         format!("call_{}_{}", self.turn, self.done.len() + 1)
     }
 
-    /// The answer at `[DONE]`. Calls say by themselves that they are complete; of a text alone only the finish reason does.
+    /// Ends the answer at `[DONE]`. Calls are provably complete without a finish reason; a text is
+    /// not.
     fn end(&mut self, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let is_whole = |call: &Piece| !call.name.is_empty() && is_object(&call.arguments);
         if self.stop.is_none() && !self.calls.is_empty() && self.calls.iter().all(is_whole) {
@@ -246,7 +253,7 @@ impl Stream {
         Ok(Pulse::Done(Box::new(self.reply(stop))))
     }
 
-    /// All that was said.
+    /// Takes the content gathered so far as a reply.
     fn reply(&mut self, stop: StopReason) -> Reply {
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
@@ -270,13 +277,14 @@ fn is_object(arguments: &str) -> bool {
     arguments.trim_start().starts_with('{') && matches!(ToolInput::parse(arguments), ToolInput::Object(_))
 }
 
-/// A piece of what is said or thought.
+/// A piece of text or reasoning.
 struct Part<'v> {
     text: &'v str,
     is_thought: bool,
 }
 
-/// What is said: a text, or parts of it among which there may be thoughts (Mistral's models that reason).
+/// Splits the content into parts. It is a text, or a list of parts that may contain thoughts
+/// (Mistral's reasoning models).
 fn parts(content: &Value) -> Result<Vec<Part<'_>>, ModelError> {
     let part = |part| match text(part, "type") {
         "text" => Ok(vec![Part { text: text(part, "text"), is_thought: false }]),
@@ -286,7 +294,7 @@ fn parts(content: &Value) -> Result<Vec<Part<'_>>, ModelError> {
             }
             _ => vec![Part { text: text(part, "thinking"), is_thought: true }],
         }),
-        other => Err(protocol(format!("a part of the content of the unknown type `{other}`"))),
+        other => Err(protocol(format!("a content part has the unknown type `{other}`"))),
     };
     match content {
         Value::Null => Ok(Vec::new()),

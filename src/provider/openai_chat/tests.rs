@@ -1,4 +1,4 @@
-//! Golden streams: what a streamed answer of Chat Completions becomes, whole and broken.
+//! Golden streams of Chat Completions, whole and broken, and the reply or error of each.
 
 use super::stream::Stream;
 use crate::{
@@ -25,7 +25,7 @@ fn run(events: &[String]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
     decode(&mut Stream::new(3), events)
 }
 
-/// The calls of a reply to these chunks, which must also have been streamed once each.
+/// Returns the calls of the reply to these chunks. Checks that each call was streamed exactly once.
 fn called(chunks: &[String]) -> Vec<(String, String, Value)> {
     let (deltas, end) = run(&[chunks, &[finish("tool_calls"), DONE.into()]].concat());
     let calls: Vec<_> = end.unwrap().unwrap().tool_calls().cloned().collect();
@@ -189,7 +189,7 @@ fn what_breaks_the_protocol_is_a_fault() {
             "another name",
             vec![calls(&json!([{"index": 0, "function": {"name": "a"}}, {"index": 0, "function": {"name": "b"}}]))],
         ),
-        ("a second choice", vec![json!({"choices": [{"index": 1, "delta": {"content": "x"}}]}).to_string()]),
+        ("unexpected second choice", vec![json!({"choices": [{"index": 1, "delta": {"content": "x"}}]}).to_string()]),
         ("not JSON", vec!["{".into()]),
     ];
     for (name, events) in cases {

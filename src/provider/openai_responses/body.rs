@@ -1,4 +1,4 @@
-//! A request in the words of the Responses API: a flat list of items, in the order in which they were said.
+//! The request body of the Responses API: a flat list of items in the order of the conversation.
 
 use crate::{
     chat::{Block, Image, Message, Role, ToolResult, ToolSpec},
@@ -9,13 +9,14 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// How the names of models begin that do not reason, and refuse whoever asks for their reasoning.
+/// Prefixes of models that do not reason. They refuse requests for encrypted reasoning.
 const UNREASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 
-/// The member of a message that says which part of the work it is, and goes back as it came, in the block behind its text.
+/// The member of a message that names its phase of the work. It is sent back unchanged, in the
+/// block after the text.
 pub(super) const PHASE: &str = "phase";
 
-/// The whole body.
+/// Builds the request body.
 pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut items = Vec::new();
     for message in request.messages.iter() {
@@ -43,13 +44,15 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     body
 }
 
-/// Schemas are those of the tools, which the API's strict mode would want in a form of its own.
+/// Encodes a tool. Strict mode is off, because it demands schemas in another form than those of the
+/// tools.
 fn tool(tool: &ToolSpec) -> Value {
     let ToolSpec { name, description, schema } = tool;
     json!({"type": "function", "name": name, "description": description, "parameters": schema, "strict": false})
 }
 
-/// Tool results are items of their own; what else the user says or shows is one message after them.
+/// Adds the items of a user message. Each tool result becomes an item; text and images follow in
+/// one message.
 fn user(message: &Message, items: &mut Vec<Value>) {
     let mut said = Vec::new();
     for block in &message.content {
@@ -66,7 +69,7 @@ fn user(message: &Message, items: &mut Vec<Value>) {
 }
 
 fn output(result: &ToolResult) -> Value {
-    // The format has no flag for a failed call, so the text says it.
+    // The format has no flag for a failed call, so the text marks it.
     let text = format!("{}{}", if result.is_error { "error: " } else { "" }, result.content);
     let output = match result.images.as_slice() {
         [] => Value::String(text),
@@ -82,7 +85,8 @@ fn image(image: &Image) -> Value {
     json!({"type": "input_image", "image_url": image.data_url(), "detail": "auto"})
 }
 
-/// What the model said, item by item. Reasoning that nothing follows is left out: the API takes it only before what it led to.
+/// Adds the items of a message of the model. Reasoning at the end is left out: the API accepts
+/// reasoning only before its result.
 fn assistant(message: &Message, items: &mut Vec<Value>) {
     let before = items.len();
     for (place, block) in message.content.iter().enumerate() {
@@ -109,7 +113,8 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
     }
 }
 
-/// Which part of the work the message before this block is. OpenAI's guides say that newer models do worse where it is not sent back.
+/// Returns the phase of the message before this block. According to OpenAI's guides, newer models
+/// perform worse if it is not sent back.
 fn phase(block: &Block) -> Option<&Value> {
     match block {
         Block::Opaque { value } => value.get(PHASE).filter(|phase| phase.is_string()),
@@ -119,7 +124,8 @@ fn phase(block: &Block) -> Option<&Value> {
     }
 }
 
-/// A reasoning item as it goes back, if it is one. Without its encrypted content it would be looked for where nothing is stored.
+/// Returns a reasoning item in the form that is sent back. An item without encrypted content is
+/// left out, because the API would look it up, and nothing is stored there.
 fn reasoning(item: &Value) -> Option<Value> {
     (item["type"] == "reasoning" && item["encrypted_content"].is_string()).then(|| {
         let kept = ["type", "id", "summary", "encrypted_content"].into_iter();

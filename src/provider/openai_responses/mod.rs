@@ -1,5 +1,6 @@
-//! OpenAI Responses (<https://platform.openai.com/docs/api-reference/responses>), streaming only, with nothing kept at the provider:
-//! reasoning comes encrypted and goes back with the conversation.
+//! The dialect of OpenAI Responses (<https://platform.openai.com/docs/api-reference/responses>),
+//! streaming only. The provider stores nothing: reasoning arrives encrypted and is sent back with
+//! the conversation.
 
 mod body;
 mod stream;
@@ -12,7 +13,7 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// The dialect.
+/// The Responses dialect.
 #[derive(Debug)]
 pub(super) struct Responses;
 

@@ -1,5 +1,6 @@
-//! A streamed answer of the Responses API, event by event. It is over at `response.completed` or `response.incomplete`, and every item
-//! of it must be what its pieces were: a piece that was lost on the way is an error.
+//! The decoder of a streamed answer of the Responses API. `response.completed` or
+//! `response.incomplete` ends the answer. Each complete item must match its pieces: a lost piece is
+//! an error.
 
 use super::body::PHASE;
 use crate::{
@@ -12,37 +13,37 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// The items that say something.
+/// The item types that the decoder understands.
 const KNOWN: [&str; 3] = ["message", "reasoning", "function_call"];
-/// Bytes of the name of a phase.
+/// The size limit of a phase's name, in bytes.
 const MAX_PHASE: usize = 64;
-/// What stands between two parts of a summary.
+/// The separator between two parts of a summary.
 const PART: &str = "\n\n";
 
 /// An answer under way.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// What `response.created` said; no item may come before it.
+    /// The model in `response.created`, which must come before all items.
     model: Option<String>,
     /// The items by their index.
     items: Vec<Item>,
-    /// Whether some of the text was a refusal.
+    /// True if some of the text was a refusal.
     refused: bool,
-    /// What an answer that came to nothing has used.
+    /// The token counts of a failed answer.
     usage: Option<Usage>,
 }
 
 #[derive(Debug)]
 enum Item {
-    /// A message, as far as its text has come.
+    /// The text of a message so far.
     Message(String),
-    /// Reasoning, as far as its summary has come.
+    /// The summary of reasoning so far.
     Reasoning(String),
-    /// A call, as far as its arguments have come.
+    /// A call with its arguments so far.
     Call { id: String, name: String, arguments: String },
     /// An item that only the provider understands.
     Other,
-    /// An item that is whole: nothing, a block, or one and what goes back with it.
+    /// A complete item: no block, one block, or a block with the data that is sent back with it.
     Done(Vec<Block>),
 }
 
@@ -80,7 +81,7 @@ impl Decoder for Stream {
             "response.completed" | "response.incomplete" => {
                 self.end(kind == "response.completed", &event["response"], deltas)
             }
-            _ => Ok(Pulse::Idle), // what says again what was said in pieces, or an event newer than this code
+            _ => Ok(Pulse::Idle), // a repetition of streamed pieces, or an event newer than this code
         }
     }
 
@@ -143,10 +144,10 @@ impl Stream {
         Ok(Pulse::Progress)
     }
 
-    /// The item is whole: what it says must go on where its pieces ended.
+    /// Completes an item. Its full content must begin with the pieces that were streamed.
     fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let (place, whole) = (self.place(event)?, &event["item"]);
-        let lost = || protocol(format!("item {place} is not what its pieces were"));
+        let lost = || protocol(format!("item {place} differs from its streamed pieces"));
         let blocks = match (std::mem::replace(&mut self.items[place], Item::Done(Vec::new())), text(whole, "type")) {
             (Item::Message(mut said), "message") => {
                 let all = self.said_in(whole);
@@ -220,14 +221,15 @@ impl Stream {
         })))
     }
 
-    /// The place of the item that an event is for, which must be under way.
+    /// Returns the position of the event's item, which must not be complete.
     fn place(&self, event: &Value) -> Result<usize, ModelError> {
         let index = event["output_index"].as_u64().and_then(|index| usize::try_from(index).ok());
         let is_open = |place: &usize| self.items.get(*place).is_some_and(|item| !matches!(item, Item::Done(_)));
         index.filter(is_open).ok_or_else(|| protocol(format!("item {} is not open", event["output_index"])))
     }
 
-    /// Whether text may go on in this item: pieces of messages that cross would make another text than the reply's.
+    /// Checks that text of this item may follow. Interleaved messages would make the streamed text
+    /// differ from the reply's text.
     fn check_order(&self, place: usize) -> Result<(), ModelError> {
         let is_text = |block: &Block| matches!(block, Block::Text { .. });
         let is_message = |item: &Item| match item {
@@ -236,12 +238,12 @@ impl Stream {
             Item::Reasoning(_) | Item::Call { .. } | Item::Other => false,
         };
         match self.items[place + 1..].iter().any(is_message) {
-            true => Err(protocol(format!("item {place} goes on after the next message began"))),
+            true => Err(protocol(format!("item {place} continues after the next message began"))),
             false => Ok(()),
         }
     }
 
-    /// The whole text of a message, its refusals included.
+    /// Returns the complete text of a message, refusals included.
     fn said_in(&mut self, message: &Value) -> String {
         let mut said = String::new();
         for part in message["content"].as_array().into_iter().flatten() {
@@ -253,20 +255,20 @@ impl Stream {
     }
 }
 
-/// Which part of its work a message is, where it says so: that goes back with it.
+/// Returns the phase of a message as a block that is sent back, if the message has one.
 fn phase(message: &Value) -> Option<Block> {
     let phase = Some(text(message, PHASE)).filter(|phase| !phase.is_empty() && phase.len() <= MAX_PHASE)?;
     Some(Block::Opaque { value: json!({ (PHASE): phase }) })
 }
 
-/// A call whose arguments are complete.
+/// Creates and streams a call with complete arguments.
 fn call(id: String, name: String, arguments: &str, deltas: DeltaSink<'_>) -> Block {
     let call = ToolCall { id, name, input: ToolInput::parse(arguments) };
     deltas(Delta::ToolCall(call.clone()));
     Block::ToolUse(call)
 }
 
-/// Adds a piece to what is said, and passes it on; an empty one brings nothing on.
+/// Appends a piece to the text and streams it. An empty piece is not progress.
 fn append(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
     if piece.is_empty() {
         return Pulse::Idle;
@@ -277,7 +279,7 @@ fn append(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: De
 }
 
 fn misplaced(event: &Value) -> ModelError {
-    protocol(format!("`{}` does not belong to the item it is for", text(event, "type")))
+    protocol(format!("`{}` does not fit the type of its item", text(event, "type")))
 }
 
 fn read_usage(usage: &Value) -> Option<Usage> {
@@ -286,7 +288,7 @@ fn read_usage(usage: &Value) -> Option<Usage> {
         input_tokens: input,
         output_tokens: count(usage, "output_tokens")?,
         cached_tokens: count(&usage["input_tokens_details"], "cached_tokens")?.min(input),
-        cache_write_tokens: 0, // the API charges nothing for it and does not say
+        cache_write_tokens: 0, // the API neither charges for nor reports them
         reasoning_tokens: count(&usage["output_tokens_details"], "reasoning_tokens")?,
         ..Usage::default()
     };

@@ -1,4 +1,4 @@
-//! Golden streams: what a streamed answer of the Responses API becomes, whole and broken.
+//! Golden streams of the Responses API, whole and broken, and the reply or error of each.
 
 use super::stream::Stream;
 use crate::{
@@ -47,7 +47,7 @@ fn run(events: &[Value]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
     decode(&mut Stream::default(), &events)
 }
 
-/// A reply to these events between start and end.
+/// Returns the reply to these events between start and end.
 fn reply(events: &[Value], end: Value) -> Reply {
     run(&[&[start()], events, &[end]].concat()).1.unwrap().unwrap()
 }

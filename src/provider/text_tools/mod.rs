@@ -1,5 +1,5 @@
-//! Tools for models that know none: described in the system prompt, called in fenced blocks of the answer's text. Around a provider, and
-//! itself one.
+//! Tools for models without tool support. The system prompt describes the tools, and the model
+//! calls them in fenced blocks of its text. [`TextTools`] wraps a provider and is a provider.
 
 mod splitter;
 mod translation;
@@ -10,14 +10,14 @@ use splitter::{Piece, Splitter};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A provider whose model is spoken to in text alone.
+/// A provider that uses only text with its model.
 #[derive(Debug)]
 pub struct TextTools {
     inner: Arc<dyn Provider>,
 }
 
 impl TextTools {
-    /// Around a provider.
+    /// Wraps a provider.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner }
     }

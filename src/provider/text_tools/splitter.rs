@@ -1,15 +1,16 @@
-//! Takes the calls out of a text while it streams: what may be the beginning of a block waits until it is known.
+//! The extraction of tool calls from a streaming text. Text that may begin a call is held back
+//! until it is decided.
 
 use crate::chat::{ToolCall, ToolInput};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The line that begins a call.
+/// The first line of a call.
 pub(super) const OPEN: &str = "```tool-call";
-/// The line that ends it.
+/// The last line of a call.
 pub(super) const CLOSE: &str = "```";
 
-/// A part of a text.
+/// A piece of the answer: text or a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     Text(String),
@@ -22,15 +23,15 @@ pub(super) struct Splitter {
     /// The turn's number, for the ids of the calls.
     turn: u64,
     calls: u64,
-    /// The block under way, without its first line.
+    /// The current block, without its first line.
     block: Option<String>,
-    /// The line under way, as far as it is not passed on.
+    /// The part of the current line that is held back.
     line: String,
-    /// Whether some of the line under way was passed on: then it begins no block.
+    /// True if a part of the current line was passed on. Then the line cannot begin a block.
     is_text: bool,
 }
 
-/// A call as it is written.
+/// A call in the form that the model writes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -43,7 +44,7 @@ impl Splitter {
         Self { turn, calls: 0, block: None, line: String::new(), is_text: false }
     }
 
-    /// Takes the next piece of the text: what is known of it now.
+    /// Processes the next piece of the text. Returns the pieces that are decided now.
     pub(super) fn take(&mut self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for part in text.split_inclusive('\n') {
@@ -59,7 +60,7 @@ impl Splitter {
         pieces
     }
 
-    /// The text is over.
+    /// Ends the text and returns the remaining pieces.
     pub(super) fn finish(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if !self.line.is_empty() {
@@ -109,7 +110,7 @@ impl Splitter {
     }
 }
 
-/// Whether a line that is not whole may begin a block.
+/// Returns true if an incomplete line may begin a block.
 fn may_open(line: &str) -> bool {
     OPEN.starts_with(line) || line.strip_prefix(OPEN).is_some_and(|rest| rest.trim().is_empty())
 }
@@ -120,7 +121,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// The text that is left and the calls, of a text in pieces.
+    /// Returns the remaining text and the calls of a text in pieces.
     fn split<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<ToolCall>) {
         let mut splitter = Splitter::new(2);
         let mut found: Vec<Piece> = pieces.into_iter().flat_map(|piece| splitter.take(piece)).collect();

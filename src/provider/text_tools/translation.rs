@@ -1,6 +1,7 @@
-//! A conversation with tools as one without, and an answer in text as one with calls.
+//! The translation of a conversation with tools into plain text, and of a text answer into calls.
 //!
-//! Every message becomes one of its own, by itself, so that a longer conversation begins as the shorter one did.
+//! Each message is translated independently, so a longer conversation begins with the same text as
+//! a shorter one.
 
 use super::splitter::{CLOSE, OPEN, Piece, Splitter};
 use crate::{
@@ -11,11 +12,12 @@ use serde_json::Value;
 use std::fmt::Write as _;
 
 const RULES: &str =
-    "You have tools. To call one, write a block of exactly this form, its fences on lines of their own:";
-const MORE_RULES: &str = "In the block is one JSON object with `name` and `arguments` and nothing else. You may write several blocks; \
-    write nothing after the last one: the results come in the next message. When no tool is needed any more, answer without a block.";
+    "You have tools. To call a tool, write a block of exactly this form, with each fence on a separate line:";
+const MORE_RULES: &str = "Put one JSON object with `name` and `arguments` in the block, and nothing else. \
+    You may write several blocks. Write nothing after the last block: the results come in the next message. \
+    When you need no more tools, answer without a block.";
 
-/// The request without tools: they are in the system prompt.
+/// Returns the request without tools; the system prompt describes them instead.
 pub(super) fn request(request: &Request) -> Request {
     let mut system = request.system.clone();
     if !request.tools.is_empty() {
@@ -35,7 +37,7 @@ pub(super) fn request(request: &Request) -> Request {
     }
 }
 
-/// The answer with its calls, which were in its text.
+/// Returns the answer with the calls extracted from its text.
 pub(super) fn reply(reply: Reply, turn: u64) -> Reply {
     let (mut splitter, mut content) = (Splitter::new(turn), Vec::new());
     for block in reply.content {
@@ -58,7 +60,7 @@ fn put(piece: Piece, content: &mut Vec<Block>) {
     }
 }
 
-/// A message with its calls and results as text; what is neither stays.
+/// Returns a message with its calls and results as text. Other blocks stay unchanged.
 fn message(message: &Message) -> Message {
     let (mut content, mut said) = (Vec::new(), Vec::new());
     for block in &message.content {
@@ -75,7 +77,8 @@ fn message(message: &Message) -> Message {
     }
     if !said.is_empty() {
         let text = Block::Text { text: said.join(if message.role == Role::User { "\n\n" } else { "\n" }) };
-        // What was thought comes before what was said; pictures come after what is said of them.
+        // In a model's message the text follows the thoughts. In a user message the text precedes
+        // the images that it describes.
         let place = if message.role == Role::User { 0 } else { content.len() };
         content.insert(place, text);
     }

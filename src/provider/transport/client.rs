@@ -1,4 +1,4 @@
-//! The HTTP clients, one for each way to an address, shared by all connections so that they share their sockets.
+//! The HTTP clients. Connections with equal settings share one client and its sockets.
 
 use super::super::{Endpoint, ProviderError, Secret};
 use reqwest::{Certificate, Client, Proxy, Url, redirect, retry};
@@ -9,21 +9,23 @@ use std::{
 };
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept: shorter than servers keep theirs, or a turn would meet a closed one.
+/// Lifetime of an unused connection. It is shorter than on servers; otherwise a turn could use a
+/// connection that the server has closed.
 const POOL_TIME: Duration = Duration::from_secs(30);
 
-/// What makes a client another one.
+/// The settings that distinguish clients.
 #[derive(Debug, Clone, PartialEq)]
 struct Way {
-    /// Plain HTTP needs no root certificates: loading them takes tens of milliseconds, and there may be none on the machine.
+    /// Plain HTTP needs no root certificates. Loading them takes tens of milliseconds, and the
+    /// machine may have none.
     plain: bool,
-    /// The system's proxies are not asked for an address on this machine.
+    /// The system's proxies are not used for addresses on this machine.
     local: bool,
     proxy: Option<Secret>,
     ca_file: Option<Vec<u8>>,
 }
 
-/// The client for an address.
+/// Returns the client for an address.
 pub(super) fn shared(url: &Url, endpoint: &Endpoint, provider: &'static str) -> Result<Client, ProviderError> {
     static CLIENTS: Mutex<Vec<(Way, Client)>> = Mutex::new(Vec::new());
     let way = Way {
@@ -44,11 +46,12 @@ pub(super) fn shared(url: &Url, endpoint: &Endpoint, provider: &'static str) -> 
 
 fn build(way: &Way, provider: &'static str) -> Result<Client, ProviderError> {
     static RING: OnceLock<()> = OnceLock::new();
-    // It fails only when the program has chosen a provider already, and then that one serves.
+    // The call fails only if the program has already installed a provider; fledge then uses that
+    // provider.
     RING.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let mut builder = Client::builder()
         .user_agent(concat!("fledge/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none()) // a key must not follow one
+        .redirect(redirect::Policy::none()) // a redirect must not receive the key
         .retry(retry::never())
         .connect_timeout(CONNECT_TIME)
         .pool_idle_timeout(POOL_TIME);

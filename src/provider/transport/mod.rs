@@ -1,8 +1,9 @@
-//! One turn over HTTP: one request, one streamed answer, three clocks.
+//! One turn over HTTP: one request, one streamed answer, three time limits.
 //!
-//! The answer counts only when the dialect saw its end, or when it is complete and the body ended as HTTP says it must; one
-//! that breaks off is paid for all the same, and its error says how much that is. Whatever else happens is one error, and every error leaves through
-//! [`Connection::scrubbed`], so that no key can be in it. Nothing is tried twice here.
+//! An answer counts only if the dialect saw its end, or if it is complete and the body ended
+//! properly by the rules of HTTP. An answer that breaks off is still paid for, and its error
+//! carries the use. Every other outcome is an error. Every error passes through
+//! [`Connection::scrubbed`], so no error contains a key. This module never retries.
 
 mod client;
 mod scrub;
@@ -34,11 +35,12 @@ use std::{error::Error, fmt, time::Duration};
 use tokio::time::timeout;
 use watch::Watch;
 
-/// Bytes of an error's body that are read.
+/// The number of bytes that are read of an error's body.
 const MAX_COMPLAINT: usize = 4 * 1024;
-/// How long an error's body may take.
+/// The time limit for an error's body.
 const COMPLAINT_TIME: Duration = Duration::from_secs(5);
-/// How long the rest of a finished answer is waited for, so that the connection can be used again.
+/// The time limit for the rest of a finished answer. If the rest arrives in time, the connection
+/// can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// A model behind an address.
@@ -53,7 +55,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Checks the endpoint and prepares everything that all requests share.
+    /// Checks the endpoint and prepares the parts that all requests share.
     pub(super) fn open(dialect: Box<dyn Dialect>, endpoint: Endpoint) -> Result<Self, ProviderError> {
         let url = address(dialect.as_ref(), endpoint.base_url.as_deref())?;
         let headers = headers(dialect.as_ref(), &endpoint)?;
@@ -71,7 +73,7 @@ impl Connection {
         };
         let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
         deltas(Delta::Spent(Spent::default()));
-        // Who was asked and said nothing may be at work on it.
+        // After a timeout without an answer, the model may still be at work on the request.
         let sent = watch.wait(sending).await.map_err(|late| late.after(Spent::default()))?;
         let mut response = sent.map_err(|error| self.unreachable(&error))?;
         watch.progress();
@@ -90,7 +92,8 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Reads an answer that came whole, though a stream was asked for: an error, or what the stream would have said.
+    /// Reads an answer in one JSON value, although a stream was requested: an error, or the content
+    /// of a stream.
     async fn whole(
         &self,
         answer: &mut Answer,
@@ -107,7 +110,7 @@ impl Connection {
             watch.check()?;
         }
         let value: Value = serde_json::from_slice(&body).map_err(|error| {
-            protocol(format!("expected an event stream, got what is called JSON and is none: {error}"))
+            protocol(format!("expected an event stream, got invalid JSON: {error}"))
         })?;
         if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
             return Err(Complaint::of(error).in_stream());
@@ -118,7 +121,7 @@ impl Connection {
             }
         }
         let head: String = String::from_utf8_lossy(&body).chars().take(120).collect();
-        Err(protocol(format!("expected an event stream, got JSON that is no answer: {head}")))
+        Err(protocol(format!("expected an event stream, got JSON that is not an answer: {head}")))
     }
 
     async fn read(
@@ -149,12 +152,12 @@ impl Connection {
                     deltas(Delta::Spent(spent));
                 }
             }
-            watch.check()?; // a flood is always ready, so the wait above would never see the clock
+            watch.check()?; // the wait above never times out during a flood
         }
         answer.finish(says_its_end(response), deltas)
     }
 
-    /// What an answer with another status than 200 says.
+    /// Returns the error for an answer with a status other than 200.
     async fn refusal(&self, mut response: Response) -> ModelError {
         let mut body = Vec::new();
         let reading = async {
@@ -165,7 +168,7 @@ impl Connection {
                 }
             }
         };
-        let _late = timeout(COMPLAINT_TIME, reading).await; // what came until then will do
+        let _late = timeout(COMPLAINT_TIME, reading).await; // the part that arrived in time is enough
         body.truncate(MAX_COMPLAINT);
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let status = response.status().as_u16();
@@ -185,14 +188,15 @@ impl Connection {
         ModelError::network(format!("no answer from {host}: {}", root(error))).after(Spent::default())
     }
 
-    /// The error as it may leave: with the model's name, in one line, without any secret.
+    /// Returns the error in the form that leaves this module: one line with the model's name and
+    /// without secrets.
     fn scrubbed(&self, mut error: ModelError) -> ModelError {
         let Endpoint { key, key_from, headers, proxy, .. } = &self.endpoint;
         if let Some(from) = key_from.as_ref().filter(|_| error.fault == ModelFault::Auth) {
             error.message = error.message.replace(CHECK_THE_KEY, &format!(" (check {from})"));
         }
         let secrets = key.iter().chain(headers.iter().map(|(_, value)| value)).chain(proxy);
-        // Word by word: `Bearer KEY` may come back without its first word.
+        // Redact each word: `Bearer KEY` may come back without its first word.
         let secrets: Vec<&str> = secrets.flat_map(|secret| secret.reveal().split_whitespace()).collect();
         error.message = scrub::line(&format!("{}: {}", self.name(), error.message), &secrets);
         error
@@ -215,7 +219,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Refuses an answer that cannot be an event stream we can read.
+/// Checks that an answer is a readable event stream.
 fn expect_events(form: Form, headers: &HeaderMap) -> Result<(), ModelError> {
     let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
@@ -224,11 +228,11 @@ fn expect_events(form: Form, headers: &HeaderMap) -> Result<(), ModelError> {
     }
     match value(CONTENT_ENCODING) {
         "" | "identity" => Ok(()),
-        other => Err(protocol(format!("the answer is packed with `{other}`, which was not asked for"))),
+        other => Err(protocol(format!("the answer is compressed with `{other}`, which was not requested"))),
     }
 }
 
-/// Whether what comes is called JSON, plain as it was asked for.
+/// Returns true if the content type is JSON, without compression.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -242,8 +246,9 @@ fn media_type(form: Form) -> &'static str {
     }
 }
 
-/// Returns whether the body of a response says where it ends, so that one that was read to its end is whole: by its length,
-/// by its last chunk, or by a frame of HTTP/2. A body that ends with its connection may have been cut.
+/// Returns true if the response marks the end of its body: by a length, a last chunk, or an HTTP/2
+/// frame. Such a body is complete once it was read to its end. A body that ends with its connection
+/// may be cut off.
 fn says_its_end(response: &Response) -> bool {
     let headers = response.headers();
     let codings = headers.get(TRANSFER_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -253,14 +258,14 @@ fn says_its_end(response: &Response) -> bool {
 
 async fn drain(response: &mut Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-    let _late = timeout(DRAIN_TIME, rest).await; // then the connection is closed instead
+    let _late = timeout(DRAIN_TIME, rest).await; // after a timeout the connection is closed
 }
 
 fn broken(error: &reqwest::Error) -> ModelError {
     ModelError::network(format!("the stream broke off: {}", root(error)))
 }
 
-/// The innermost cause: the outer ones only say that something went wrong, and where to.
+/// Returns the innermost cause. The outer causes add only the address.
 fn root(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(inner) = cause.source() {
@@ -269,22 +274,22 @@ fn root(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// The address that is asked.
+/// Returns the request URL.
 fn address(dialect: &dyn Dialect, base: Option<&str>) -> Result<Url, ProviderError> {
     let wrong = |problem: &str| ProviderError::BadAddress { provider: dialect.name(), problem: problem.to_owned() };
     let mut url = Url::parse(base.unwrap_or(dialect.own_base())).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("only http and https are spoken"));
+        return Err(wrong("unsupported scheme: expected http or https"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it holds a user or password; send them as a header"));
+        return Err(wrong("contains a user or password; send them as a header"));
     }
     let path = dialect.path(url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok(url)
 }
 
-/// The headers of every request; the configured ones take the place of the provider's.
+/// Returns the headers of every request. Configured headers override the provider's.
 fn headers(dialect: &dyn Dialect, endpoint: &Endpoint) -> Result<HeaderMap, ProviderError> {
     let provider = dialect.name();
     let mut headers = HeaderMap::new();

@@ -1,14 +1,17 @@
-//! What others said, made fit to be shown: one line, no control characters, no secrets, not long.
+//! The redaction of foreign text for display: one line, no control characters, no secrets, bounded
+//! length.
 
-/// Bytes that a line may have.
+/// The size limit of a line, in bytes.
 const MAX_LINE: usize = 300;
-/// Bytes that a secret has at least, whole or cut: less gives nothing away, and would turn up in any text.
+/// The shortest secret, or part of one, that is redacted, in bytes. Shorter texts reveal nothing
+/// and would match everywhere.
 const MIN_SECRET: usize = 4;
 
-/// The text in one line of at most [`MAX_LINE`] bytes, with `***` for every secret.
+/// Returns the text as one line of at most [`MAX_LINE`] bytes, with `***` for every secret.
 ///
-/// The text may have been cut before: a secret's beginning at its end is taken away too. Control characters go first, so that
-/// they cannot hide a secret; the final cut comes last, so that it cannot halve one.
+/// The text may have been cut before, so the beginning of a secret at its end is redacted too.
+/// Control characters are removed first, so that they cannot hide a secret. The line is shortened
+/// last, so that the cut cannot split a secret.
 pub(super) fn line(text: &str, secrets: &[&str]) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();

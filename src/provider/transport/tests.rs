@@ -1,4 +1,5 @@
-//! Turns over real sockets: what each fault becomes, how many requests it costs, and that no key comes back.
+//! Tests of turns over real sockets: the error of each fault, the number of requests, and that no
+//! key appears in an error.
 
 use super::super::{
     Clocks, Endpoint, Kind, Provider, ProviderError, Request, Secret, connect,
@@ -19,7 +20,7 @@ mod spent;
 const KEY: &str = "sk-canary-0123456789";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
 const PING: &str = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
-/// An answer in each dialect, cut where its end begins.
+/// An answer in each dialect, split before its end marker.
 const ANSWERS: [(Kind, &str, &str); 4] = [
     (
         Kind::Anthropic,
@@ -57,7 +58,7 @@ const ANSWERS: [(Kind, &str, &str); 4] = [
     ),
 ];
 
-/// The head of an answer in a dialect.
+/// Returns the head of an answer in a dialect.
 fn head(kind: &Kind) -> String {
     let lines = *kind == Kind::Ollama;
     if lines { EVENTS.replace("text/event-stream; charset=utf-8", "application/x-ndjson") } else { EVENTS.into() }
@@ -87,7 +88,7 @@ async fn ask(provider: &dyn Provider) -> (Vec<Delta>, Result<Reply, ModelError>)
     (streamed, end)
 }
 
-/// What a script becomes in one dialect; it must cost one request, and no key may come back.
+/// Returns the error of a script in one dialect. Checks that it cost one request and shows no key.
 async fn failure(kind: Kind, script: Vec<Act>) -> ModelError {
     let mut server = Scripted::start([script]);
     let error = ask(provider(kind, &server).as_ref()).await.1.unwrap_err();
@@ -183,7 +184,8 @@ async fn a_connection_that_breaks_is_a_network_fault() {
 #[tokio::test]
 async fn nobody_listening_is_a_network_fault_that_names_the_host() {
     let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
-    // No port that was free a moment ago: another test's server may have taken it by now.
+    // The port is fixed, because another test's server may have taken a port that was free a moment
+    // ago.
     endpoint.base_url = Some("http://127.0.0.1:9".into());
     endpoint.key = Some(Secret::new(KEY));
     let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
@@ -202,8 +204,8 @@ async fn every_clock_ends_a_turn_and_the_connection_with_it() {
     let (first_byte, idle) = (Clocks { first_byte: minute, ..default }, Clocks { idle: minute, ..default });
     for (clocks, script, message) in [
         (first_byte, vec![Stall], "no answer within 60s"),
-        (idle, vec![send(&[EVENTS, start]), Stall], "the stream brought nothing new for 60s"),
-        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream brought nothing new for 60s"),
+        (idle, vec![send(&[EVENTS, start]), Stall], "the stream sent nothing new for 60s"),
+        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream sent nothing new for 60s"),
         (
             Clocks { turn: minute, ..default },
             vec![send(&[EVENTS, start]), Flood(drip.into())],
@@ -219,7 +221,7 @@ async fn every_clock_ends_a_turn_and_the_connection_with_it() {
                 streaming.notify_one();
             }
         };
-        // The minute passes at once when the script stalls or the stream has begun.
+        // The clock jumps a minute once the script stalls or the stream has begun.
         let clock = async {
             match is_silent {
                 true => server.stalled().await,
@@ -295,7 +297,7 @@ async fn a_refusal_is_classed_and_the_key_it_echoes_is_scrubbed() {
             answer("200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip", "x"),
             ModelError::new(
                 ModelFault::Protocol,
-                "openai/m: the answer is packed with `gzip`, which was not asked for",
+                "openai/m: the answer is compressed with `gzip`, which was not requested",
             )
             .after(Spent::default()),
         ),

@@ -1,4 +1,4 @@
-//! Ways to a model that an endpoint has for itself: certificates that only it trusts, and a proxy.
+//! Tests of an endpoint's own certificates and proxy.
 
 use super::super::{
     Endpoint, Kind, ProviderError, Request, Secret, connect,

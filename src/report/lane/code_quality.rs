@@ -1,12 +1,13 @@
 //! A lane's complaints as GitLab's code quality report
-//! (<https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format>), for the widget of a merge request. Pure.
+//! (<https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format>), for the widget
+//! of a merge request. Pure.
 
 use super::LaneResult;
 use super::complaints::{Complaint, complaints};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The whole document, indented, with a line end.
+/// Builds the whole document, indented and with a final newline.
 pub(crate) fn document(result: &LaneResult<'_>) -> String {
     let mut seen = BTreeMap::new();
     let of_steps = complaints(result).into_iter().map(|one| issue(&one, &mut seen)).collect::<Vec<_>>();
@@ -16,7 +17,8 @@ pub(crate) fn document(result: &LaneResult<'_>) -> String {
     text
 }
 
-/// What is wrong with the lane as a whole: a report without an issue would say that nothing is.
+/// Builds an issue for a problem of the lane as a whole. Without it, the report would be empty and
+/// suggest that all is well.
 fn of_lane(result: &LaneResult<'_>) -> Option<Value> {
     let complaint = result.complaint()?;
     let (file, line) = result.place();
@@ -29,7 +31,8 @@ fn of_lane(result: &LaneResult<'_>) -> Option<Value> {
     }))
 }
 
-/// The same complaint has the same fingerprint in the next report, also where lines have moved: its line is no part of it.
+/// Builds an issue. Its fingerprint excludes the line number, so that the same complaint keeps its
+/// fingerprint when lines move.
 fn issue(one: &Complaint<'_>, seen: &mut BTreeMap<String, u32>) -> Value {
     let check = format!("{}/{}", one.step.lane, one.step.step);
     let about = format!("{check}\n{}\n{}", one.file, one.message);

@@ -1,35 +1,37 @@
-//! What a lane complains of, each with its place: failing tests by name, else the places that a failed step's output names. Pure.
+//! The complaints of a lane, each with its place. A step's complaints are its failing tests with a
+//! place, or else the places that its output names. Pure.
 
 use super::{LaneResult, failing, how, test_name};
 use crate::verdict::{StepReport, StepStatus};
 use regex::Regex;
 use std::sync::OnceLock;
 
-/// The most complaints of one step.
+/// The maximum number of complaints per step.
 const OF_STEP: usize = 50;
-/// The most of all.
+/// The maximum number of complaints per lane.
 const OF_LANE: usize = 1000;
-/// Characters of a message.
+/// The maximum length of a message, in characters.
 const MESSAGE: usize = 1000;
 
 /// One complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Complaint<'a> {
-    /// The step that says it.
+    /// The step that complains.
     pub(crate) step: &'a StepReport,
-    /// What is wrong.
+    /// The problem.
     pub(crate) message: String,
-    /// The file, relative to the project, as the tool has it; where nothing names one, the file of the lane.
+    /// The file as the tool names it, relative to the project. If the tool names no file, the file
+    /// of the lane.
     pub(crate) file: String,
-    /// Its line, from 1.
+    /// The line, from 1.
     pub(crate) line: u32,
-    /// Its column, from 1, where that is known.
+    /// The column, from 1, if it is known.
     pub(crate) column: Option<u32>,
-    /// Whether it made the lane fail.
+    /// Whether the complaint made the lane fail.
     pub(crate) is_error: bool,
 }
 
-/// All complaints of a lane, in the order of its steps.
+/// Returns all complaints of a lane, in the order of its steps.
 pub(crate) fn complaints<'a>(result: &LaneResult<'a>) -> Vec<Complaint<'a>> {
     let is_told = |step: &&StepReport| {
         step.status.is_failure() || matches!(step.status, StepStatus::AllowedFailure | StepStatus::Flaky)
@@ -37,7 +39,7 @@ pub(crate) fn complaints<'a>(result: &LaneResult<'a>) -> Vec<Complaint<'a>> {
     result.steps.iter().filter(is_told).flat_map(of_step).take(OF_LANE).collect()
 }
 
-/// The first place that a step names: a file below the project, and its line.
+/// Returns the first place that a step names: a file in the project, and the line.
 pub(super) fn place_of(step: &StepReport) -> Option<(String, u32)> {
     let first = of_step(step).into_iter().next()?;
     (first.file != lane_file(step)).then_some((first.file, first.line))
@@ -70,7 +72,7 @@ fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
         return tests;
     }
     let mut places: Vec<Complaint<'_>> = Vec::new();
-    let mut said = ""; // the newest line that says what is wrong, for tools that put its place below it
+    let mut said = ""; // the newest line with a message, for tools that print the place below the message
     for text in step.excerpt.lines() {
         if let Some(found) = patterns().iter().find_map(|pattern| pattern.captures(text)) {
             let number =
@@ -95,8 +97,8 @@ fn of_step(step: &StepReport) -> Vec<Complaint<'_>> {
     places
 }
 
-/// How tools name a place: with what is wrong behind it (gcc, eslint, ruff, go vet), with the place in brackets (tsc), below what is wrong
-/// (rustc), in a trace (Python).
+/// Patterns for the forms in which tools name a place. The place is before the message (gcc,
+/// eslint, ruff, go vet), in brackets (tsc), below the message (rustc), or in a trace (Python).
 fn patterns() -> &'static [Regex] {
     static PATTERNS: OnceLock<Vec<Regex>> = OnceLock::new();
     PATTERNS.get_or_init(|| {
@@ -111,7 +113,7 @@ fn patterns() -> &'static [Regex] {
     })
 }
 
-/// The path where it is one below the project: others mean nothing to who reads it.
+/// Returns the path if it is in the project. Other paths mean nothing to a reader.
 fn inside(path: &str) -> Option<String> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let leads_out =

@@ -1,9 +1,10 @@
 //! A lane's result for GitHub's runner, which reads commands from the lines of a log
 //! (<https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>). Pure.
 //!
-//! Foreign text is made inert line by line and not by `::stop-commands::`: that keeps the runner from obeying, but not the viewer
-//! of the log, which takes any line that begins with `##[endgroup]` for one of its own; and whoever is killed between the two
-//! commands leaves all later ones of the job switched off.
+//! Untrusted text is made inert line by line and not with `::stop-commands::`. That command stops
+//! the runner, but not the log viewer, which interprets every line that begins with `##[endgroup]`.
+//! Also, if fledge is killed before it enables commands again, all later commands of the job stay
+//! disabled.
 
 use super::complaints::place_of;
 use super::{LaneResult, failing, how, test_name};
@@ -11,27 +12,33 @@ use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus, TestCase};
 use std::path::Path;
 
-/// The most annotations of one kind: the platform shows no more of a step of a job.
+/// The maximum number of annotations of one kind. The platform shows no more per step of a job.
 const ANNOTATIONS: usize = 10;
 
-/// What opens the fold of a step, or of a try of it that is followed by another.
+/// Returns the command that opens the foldable group of a step, or of a try that another try
+/// follows.
 pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
     let again = if is_tried_again { format!(", try {}; it is tried again", report.tries) } else { String::new() };
     let title = format!("{}/{} ({}{again}, {})", report.lane, report.step, how(report), seconds(report.duration_ms));
     format!("::group::{}", data(&title))
 }
 
-/// An error that is about no file.
+/// Returns an error without a file.
 pub(crate) fn error(title: &str, message: &str) -> String {
     format!("::error title={}::{}", property(title), data(message))
 }
 
-/// What closes it.
+/// The command that closes a group.
 pub(crate) const ENDGROUP: &str = "::endgroup::";
 
-/// Errors for what failed, each test with a place, else the step, and for a lane that came to nothing; warnings for what is flaky or allowed to fail. Where there are
-/// too many, every step has one before another has two, and those with failing tests come first. `below` is where the project
-/// stands in what the runner has checked out: that is what the platform takes files from.
+/// Returns the annotations of a lane. Each failed step is an error. If one of its failing tests has
+/// a file, each failing test is an error instead. A lane that did not pass although no step failed
+/// is an error too. Flaky steps and allowed failures are warnings, and earlier failures are a
+/// notice.
+///
+/// If there are too many, each step gets one before any step gets a second one, and steps with
+/// failing tests come first. `below` is the path of the project in the runner's checkout. The
+/// platform resolves files against the checkout.
 pub(crate) fn annotations(result: &LaneResult<'_>, below: &Path) -> Vec<String> {
     let is_bad: Wanted = |step| step.status.is_failure();
     let is_odd: Wanted = |step| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
@@ -42,7 +49,7 @@ pub(crate) fn annotations(result: &LaneResult<'_>, below: &Path) -> Vec<String> 
     [own, first("error", is_bad), first("warning", is_odd)].concat()
 }
 
-/// The error for a lane that has not passed and of which no step failed.
+/// Returns the error for a lane that has not passed although no step failed.
 fn of_lane(result: &LaneResult<'_>, below: &Path) -> Option<String> {
     let complaint = result.complaint()?;
     let place =
@@ -63,14 +70,15 @@ fn first(kind: &str, steps: &[StepReport], is_wanted: Wanted, below: &Path) -> V
     turns.into_iter().take(ANNOTATIONS).map(|(_, complaint)| complaint).collect()
 }
 
-/// The same text without anything that the runner takes for a command: `##[` counts anywhere in a line, `::` at its start.
+/// Returns the text without anything that the runner takes for a command: `##[` anywhere in a line,
+/// and `::` at its start.
 pub(crate) fn inert(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace("##[", "## [");
         let start = line.len() - line.trim_start().len();
         if line[start..].starts_with("::") { format!("{} {}", &line[..=start], &line[start + 1..]) } else { line }
     };
-    // The runner ends a line at a carriage return too.
+    // For the runner, a carriage return also ends a line.
     text.split_inclusive(['\n', '\r']).map(line).collect()
 }
 
@@ -94,12 +102,13 @@ fn complaints(kind: &str, step: &StepReport, below: &Path) -> Vec<String> {
     vec![format!("::{kind} title={title}{}::{}", place.unwrap_or_default(), data(message.trim_end()))]
 }
 
-/// Text as the message of a command. The viewer of the log shows its lines one by one.
+/// Escapes text for the message of a command. The log viewer shows the lines of the message
+/// separately.
 fn data(text: &str) -> String {
     inert(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Text as the value of a command's property.
+/// Escapes text for the value of a command's property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

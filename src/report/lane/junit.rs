@@ -1,5 +1,6 @@
-//! A lane's result as a JUnit report: a suite with a test for each step. Pure. It is well-formed whatever the bytes of the output
-//! were; tries before the last one stand in the form of Maven's Surefire
+//! A lane's result as a JUnit report: a suite with one test per step. Pure. The document is
+//! well-formed for any bytes in the output. Tries before the last one have the form of Maven's
+//! Surefire
 //! (<https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html>).
 
 use super::{LaneResult, failing, how, test_name, test_place};
@@ -10,13 +11,13 @@ use std::io;
 
 type Xml = Writer<Vec<u8>>;
 
-/// The whole document.
+/// Builds the whole document.
 pub(crate) fn document(result: &LaneResult<'_>) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     let _memory_takes_all = write(&mut xml, result);
     let mut bytes = xml.into_inner();
     bytes.push(b'\n');
-    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+    String::from_utf8(bytes).unwrap_or_default() // the bytes were written from text
 }
 
 fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
@@ -50,7 +51,8 @@ fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The test that fails where no step did: a lane that ran nothing, was stopped or never began has not passed.
+/// Writes a failing test for a lane that has not passed although no step failed. The lane ran
+/// nothing, was stopped or never began.
 fn unexplained(xml: &mut Xml, result: &LaneResult<'_>, complaint: &str) -> io::Result<()> {
     let (lane, time) = (name(result.lane), time(result.duration_ms));
     let message = name(complaint);
@@ -81,8 +83,8 @@ fn case(xml: &mut Xml, step: &StepReport, retried: &[StepReport]) -> io::Result<
     Ok(())
 }
 
-/// The element that says what befell a step; none for one that passed. A failure that the lane allows must fail no build, nor pass
-/// for a success, and so counts as skipped.
+/// Returns the element for a step's outcome; `None` if the step passed. An allowed failure counts
+/// as skipped: it must not fail a build, and must not look like a success.
 fn outcome(step: &StepReport) -> Option<&'static str> {
     match step.status {
         StepStatus::Passed | StepStatus::Flaky => None,
@@ -107,7 +109,7 @@ fn befallen(xml: &mut Xml, element: &str, step: &StepReport) -> io::Result<()> {
     Ok(())
 }
 
-/// The failing tests by name, then the excerpt.
+/// Lists the failing tests by name, then the excerpt.
 fn explanation(step: &StepReport) -> String {
     let (tests, more) = failing(step);
     let mut text = String::new();
@@ -121,17 +123,18 @@ fn explanation(step: &StepReport) -> String {
     text + &step.excerpt
 }
 
-/// Text for an attribute: one line.
+/// Converts text to one line for an attribute.
 pub(crate) fn name(text: &str) -> String {
     valid(text).replace(['\n', '\t'], " ")
 }
 
-/// Without the characters that XML has no form for (<https://www.w3.org/TR/xml/#charsets>).
+/// Removes the characters that XML cannot represent (<https://www.w3.org/TR/xml/#charsets>), and
+/// DEL.
 pub(crate) fn valid(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\t' | '\n' | ' '..='\u{fffd}' | '\u{10000}'..) && *c != '\u{7f}').collect()
 }
 
-/// Milliseconds as seconds.
+/// Formats milliseconds as seconds.
 pub(crate) fn time(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }

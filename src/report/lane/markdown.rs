@@ -1,20 +1,21 @@
-//! A lane's result as Markdown: outcome, counts, a table of steps, and what failed. Pure. Whatever is foreign stands in code
-//! spans and fences that it cannot close.
+//! A lane's result as Markdown: outcome, counts, a table of steps, and the failures. Pure.
+//! Untrusted text is in code spans and fences that it cannot close.
 
 use super::{LaneResult, StepCounts, failing, how, test_name, test_place};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus};
 
-/// The most failed steps that are explained: with their excerpts they must stay well below the 1 MiB that a job's summary may have.
+/// The maximum number of failed steps that are explained. With their excerpts, they must stay well
+/// below the 1 MiB limit of a job summary.
 const EXPLAINED: usize = 20;
-/// The most rows of the table of steps, for the same reason.
+/// The maximum number of rows in the table of steps, for the same reason.
 const ROWS: usize = 500;
-/// The most failed steps that are named beside those that are explained.
+/// The maximum number of further failed steps that are listed by name.
 const NAMED: usize = 50;
-/// Characters of a command that are shown.
+/// The maximum number of characters shown of a command.
 const COMMAND: usize = 2000;
 
-/// The whole page.
+/// Builds the whole page.
 pub(crate) fn page(result: &LaneResult<'_>) -> String {
     let mark = if result.passed { "✓" } else { "✗" };
     let mut text = format!("## {mark} lane {} {}\n\n", code(result.lane), result.word);
@@ -86,7 +87,7 @@ fn explain(step: &StepReport, text: &mut String) {
     }
 }
 
-/// Text as a code span on one line, which means nothing of what is in it.
+/// Puts text into a code span on one line. Nothing in the text acts as Markdown.
 pub(crate) fn code(text: &str) -> String {
     let text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -94,7 +95,7 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{room}{text}{room}{fence}")
 }
 
-/// The same in a table, where a bar ends a cell even in a code span.
+/// Puts text into a code span in a table cell. Even in a code span, an unescaped bar ends a cell.
 pub(crate) fn cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }

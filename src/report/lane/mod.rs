@@ -1,4 +1,5 @@
-//! What a lane came to, in the forms that others read: JUnit, Markdown, the commands of GitHub's runner. Pure.
+//! A lane's result in exchange formats: JUnit, Markdown, SARIF, GitLab's code quality report, and
+//! the commands of GitHub's runner. Pure.
 
 pub(crate) mod code_quality;
 mod complaints;
@@ -10,47 +11,49 @@ pub(crate) mod sarif;
 use crate::verdict::{StepReport, StepStatus, TestCase};
 use serde::Serialize;
 
-/// The most failing tests of a step that are named one by one.
+/// The maximum number of failing tests of a step that are listed by name.
 pub(crate) const TESTS_NAMED: usize = 10;
 
-/// A lane that is over.
+/// The result of a finished lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaneResult<'a> {
-    /// Its name.
+    /// The name of the lane.
     pub(crate) lane: &'a str,
-    /// How it ended, in words that follow the name: `passed`, `ran nothing`.
+    /// The outcome, in words that follow the name: `passed`, `ran nothing`.
     pub(crate) word: &'a str,
-    /// Whether it passed.
+    /// Whether the lane passed.
     pub(crate) passed: bool,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub(crate) duration_ms: u64,
-    /// All its steps.
+    /// All steps.
     pub(crate) steps: &'a [StepReport],
-    /// Tries that failed and were followed by another, in the order in which they ended.
+    /// Failed tries that another try followed, in the order in which they ended.
     pub(crate) retried: &'a [StepReport],
-    /// Why it came to that, where no step says so; else empty.
+    /// The reason for the outcome, if no step gives one; else empty.
     pub(crate) why: &'a str,
-    /// The failures that were there before any change, in one line; empty where there were none.
+    /// The failures that existed before any change, in one line; empty if there were none.
     pub(crate) before: &'a str,
-    /// The file and the line, from 1, that this is about.
+    /// The file and the line, from 1, that a complaint about the whole lane refers to.
     pub(crate) at: Option<(&'a str, u32)>,
 }
 
 impl LaneResult<'_> {
-    /// What is to be said of the lane as a whole, where it has not passed and no step says why: `the lane ran nothing`.
+    /// Returns the complaint about the whole lane, if it has not passed and no step failed: `the
+    /// lane ran nothing`.
     pub(crate) fn complaint(&self) -> Option<String> {
         let is_said = self.passed || self.steps.iter().any(|step| step.status.is_failure());
         let why = if self.why.is_empty() { String::new() } else { format!(": {}", self.why) };
         (!is_said).then(|| format!("the lane {}{why}", self.word))
     }
 
-    /// The file and the line for that; the lane's own where none is known.
+    /// Returns the file and the line for that complaint. The default is the first line of the
+    /// lane's file.
     pub(crate) fn place(&self) -> (String, u32) {
         self.at.map_or_else(|| (format!("lanes/{}.yaml", self.lane), 1), |(file, line)| (file.to_owned(), line))
     }
 }
 
-/// How many steps ended how.
+/// The number of steps per outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct StepCounts {
     failed: u64,
@@ -91,7 +94,7 @@ impl StepCounts {
         Self { cancelled: 0, ..self }
     }
 
-    /// Those that there are, each apart: `3 passed, 1 flaky, 1 skipped`.
+    /// Lists the counts that are not zero: `3 passed, 1 flaky, 1 skipped`.
     pub(crate) fn words(self) -> String {
         let allowed = if self.allowed_failures == 1 { "allowed failure" } else { "allowed failures" };
         let all = [
@@ -110,11 +113,12 @@ impl StepCounts {
     }
 }
 
-/// How a step ended, in words that follow its name: `passed`, `exit 1`, `ended by signal 11`, `skipped (…)`.
+/// Describes how a step ended, in words that follow its name: `passed`, `exit 1`, `ended by signal
+/// 11`, `skipped (…)`.
 pub(crate) fn how(report: &StepReport) -> String {
     let word = match (report.status, report.exit_code, report.signal) {
         (StepStatus::Failed, Some(code), _) => format!("exit {code}"),
-        (StepStatus::Failed, None, Some(_)) if !report.note.is_empty() => return report.note.clone(), // it names the signal
+        (StepStatus::Failed, None, Some(_)) if !report.note.is_empty() => return report.note.clone(), // the note names the signal
         (StepStatus::Failed, None, Some(signal)) => format!("signal {signal}"),
         (StepStatus::AllowedFailure, Some(code), _) => format!("allowed failure, exit {code}"),
         (StepStatus::Flaky, _, _) => format!("flaky, try {}", report.tries),
@@ -124,7 +128,7 @@ pub(crate) fn how(report: &StepReport) -> String {
     if report.note.is_empty() { word } else { format!("{word} ({})", report.note) }
 }
 
-/// The failing tests of a step that are named, and how many more there are.
+/// Returns the failing tests of a step that are listed by name, and the number of the others.
 pub(crate) fn failing(report: &StepReport) -> (&[TestCase], u64) {
     let Some(tests) = &report.tests else { return (&[], 0) };
     let named = &tests.failing[..tests.failing.len().min(TESTS_NAMED)];
@@ -132,12 +136,12 @@ pub(crate) fn failing(report: &StepReport) -> (&[TestCase], u64) {
     (named, all - named.len() as u64)
 }
 
-/// A test's name with its suite.
+/// Returns a test's name after the name of its suite.
 pub(crate) fn test_name(test: &TestCase) -> String {
     if test.suite.is_empty() { test.name.clone() } else { format!("{} {}", test.suite, test.name) }
 }
 
-/// Where a test stands, `tests/a.rs:12`, if that is known.
+/// Returns the place of a test, such as `tests/a.rs:12`, if it is known.
 pub(crate) fn test_place(test: &TestCase) -> Option<String> {
     let file = test.file.as_ref()?;
     Some(test.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))

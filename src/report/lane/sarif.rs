@@ -1,4 +1,5 @@
-//! A lane's complaints as SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), for code scanning. Pure.
+//! A lane's complaints as SARIF 2.1.0
+//! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>), for code scanning. Pure.
 
 use super::LaneResult;
 use super::complaints::{Complaint, complaints};
@@ -6,7 +7,7 @@ use crate::verdict::StepStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The whole document, indented, with a line end.
+/// Builds the whole document, indented and with a final newline.
 pub(crate) fn document(result: &LaneResult<'_>) -> String {
     let all = complaints(result);
     let mut rules: BTreeMap<String, usize> = all.iter().map(|one| (rule(one), 0)).collect();
@@ -35,7 +36,7 @@ pub(crate) fn document(result: &LaneResult<'_>) -> String {
     text
 }
 
-/// Whether everything was asked: a document without results is good news only then.
+/// Describes whether all checks ran. Only then is a document without results good news.
 fn invocation(result: &LaneResult<'_>) -> Value {
     let complaint = result.complaint();
     let was_asked = complaint.is_none() && result.steps.iter().all(|step| step.status != StepStatus::Errored);
@@ -71,7 +72,8 @@ fn entry(one: &Complaint<'_>, rules: &BTreeMap<String, usize>) -> Value {
     })
 }
 
-/// A path as a relative reference: what means something in one is written with `%`.
+/// Converts a path to a relative reference. Characters with a meaning in references are
+/// percent-encoded.
 fn uri(path: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' | b'@' | b',' => {

@@ -1,9 +1,9 @@
-//! Tests of the forms of a lane's result, and the results that they are made of.
+//! Tests of the formats of a lane's result, and sample results for them.
 
 use super::*;
 use crate::verdict::{TestCounts, TestStatus, TestSummary};
 
-/// A step that ended like this.
+/// Returns a step with this name and status.
 pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
     let failed = matches!(status, StepStatus::Failed | StepStatus::AllowedFailure);
     StepReport {
@@ -22,7 +22,7 @@ pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
     }
 }
 
-/// A failing test.
+/// Returns a failing test.
 pub(crate) fn test(name: &str, place: Option<(&str, u32)>) -> TestCase {
     TestCase {
         suite: "dates".into(),
@@ -35,13 +35,13 @@ pub(crate) fn test(name: &str, place: Option<(&str, u32)>) -> TestCase {
     }
 }
 
-/// A step with failing tests.
+/// Returns a step with failing tests.
 pub(crate) fn with_tests(name: &str, failing: Vec<TestCase>, failures: u64) -> StepReport {
     let counts = TestCounts { tests: failures + 5, failures, ..TestCounts::default() };
     StepReport { tests: Some(Box::new(TestSummary { counts, failing })), ..step(name, StepStatus::Failed) }
 }
 
-/// Steps of every kind, with text in them that means harm.
+/// Returns steps of every kind, some with text that tries to do harm.
 pub(crate) fn all_kinds() -> Vec<StepReport> {
     let evil = "::error::mine\n````\n<b>]]> | %0A ##[error]x `a` \u{fffe}\u{1}";
     vec![
@@ -61,7 +61,7 @@ pub(crate) fn all_kinds() -> Vec<StepReport> {
     ]
 }
 
-/// A lane with these steps, which failed.
+/// Returns a failed lane with these steps.
 pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> LaneResult<'a> {
     LaneResult {
         lane: "verify",

@@ -1,30 +1,32 @@
-//! Notices an answer that ends by asking, in prose, for what reading could have given: a file, or variables of the environment. Only the
-//! last sentence counts, and it must say that the speaker wants to see exactly one named thing, so that a finished answer is never mistaken.
+//! Detection of an answer that ends with a request in prose for a file or for environment
+//! variables. Only the last sentence counts, and it must ask for exactly one named thing. So a
+//! finished answer is not mistaken for a request.
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// What the model asked for.
+/// A request of the model in prose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Query {
     /// The text of a file.
     File {
-        /// Its path, as the model wrote it.
+        /// The path, as the model wrote it.
         path: String,
     },
-    /// A variable of the environment.
+    /// Environment variables.
     Env {
-        /// Its name; `None`: which ones are set.
+        /// The name of one variable; `None` asks which variables are set.
         name: Option<String>,
     },
 }
 
-/// Bytes of a sentence; a longer one asks for nothing.
+/// The longest sentence that counts as a request, in bytes.
 const SENTENCE: usize = 400;
 
-/// The query that a text ends with, if it does. A sentence after it may say no more than that the file should be sent, or what it is for.
+/// Returns the request that a text ends with, if there is one. One sentence may follow the request:
+/// a plea to send the file, or the purpose of the request.
 pub(super) fn detect(text: &str) -> Option<Query> {
     static AFTER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -48,23 +50,23 @@ fn last_sentence(line: &str) -> (&str, &str) {
     (before.trim_end(), sentence.trim_start_matches(['*', '_', ' ']))
 }
 
-/// What may stand before the wish.
+/// Words before the request.
 const LEAD: &str = r"(?:(?:ok|okay|alright|sure|well|great|yes|right|now|first|next|then|so|also|and|but|before that|before (?:i|we) [^,]{1,80}|to [^,]{1,80}|in order to [^,]{1,80}|for (?:this|that)),? )*";
-/// Someone wants, and then the verb.
+/// Phrases that announce a wish, before the verb.
 const WANTS: &str = r"(?:(?:i|we) (?:(?:first|now|next|also|still|just|really|then) )?(?:need to|have to|must|should|want to|would like to|am going to|are going to|will need to|would need to|will have to|would have to|might need to|will|shall) |(?:i'll|we'll) (?:(?:first|now|next|also|just|then) )?(?:need to |have to )?|(?:i'd|we'd) (?:like to|need to|have to|love to) |(?:i'm|we're) going to |(?:let me|let's|let us) (?:(?:first|now|next|also|quickly|just) )?|(?:can|could|may|shall|should) (?:i|we) (?:please )?|it (?:would|will) (?:help|be helpful|be useful) (?:me )?(?:if i could |to ))(?:please )?(?:(?:first|now|next|also|just|go ahead and|quickly|carefully) )*";
-/// A verb of reading.
+/// Verbs of reading.
 const READS: &str = r"(?:(?:read|re-read|reread|see|look at|look into|look inside|look through|check|check out|view|review|inspect|open|examine|consult|study|analyze|(?:have|take) (?:a |another )?(?:closer |quick )?look at|see what(?:'s| is) in|check what(?:'s| is) in|find out what(?:'s| is) in|know what(?:'s| is) in|get|obtain|fetch|retrieve) |(?:start|begin) (?:by|with) (?:reading|looking at|checking|viewing|reviewing|inspecting|opening|examining|studying) )";
-/// To ask someone for something.
+/// Phrases that ask the reader for something.
 const PLEASE: &str = r"(?:(?:(?:can|could|would|will) you (?:please |kindly )?|please |i (?:will )?need you to |i'll need you to |i (?:would )?ask you to )(?:show|share|provide|give|paste|send|tell|upload)|show|tell|give)(?: me| us)?(?: with)? ";
-/// To ask someone to put something where the speaker sees it.
+/// Phrases that ask the reader to add something to the chat.
 const ADD: &str = r"(?:(?:(?:can|could|would|will) you (?:please )?|please |i (?:will )?need you to |i'll need you to )(?:add|include|attach)) ";
-/// What may stand before a path.
+/// Words before a path.
 const ARTICLES: &str = r"(?:(?:the|a|this|that|your|my|our|its|what is in|what's in|full|whole|entire|complete|current|actual|exact|file|files|contents?|text|source|code|of|in|at|named|called|inside) )*";
-/// What may follow a path: why, and in which order.
+/// Words after a path: a reason or an order.
 const TAIL: &str = r"(?: file)?(?:,? (?:first|now|next|again|too|please|here|before|to|so|in order|for|and|because|since|as|in full|in detail|closely|more closely|if (?:that is|that's|it is|it's) (?:okay|ok|possible))(?:[ ,].*)?)?";
 /// The name of a variable.
 const NAME: &str = r#"["'`*]*\$?\{?([a-z_][a-z0-9_]*)\}?["'`*]*"#;
-/// Files that have neither a dot nor a folder in their names.
+/// File names without a dot or a folder.
 const BARE: [&str; 24] = [
     "BUILD",
     "CHANGELOG",
@@ -110,7 +112,7 @@ fn file(sentence: &str) -> Option<Query> {
             pattern(&format!("(?:what does|how does) {ARTICLES}{path}(?: file)? (?:contain|look like|look|say)()")),
         ]
     });
-    let lower = sentence.to_ascii_lowercase(); // of the same length
+    let lower = sentence.to_ascii_lowercase(); // same length as `sentence`
     let found = ASKS.iter().find_map(|asks| asks.captures(&lower))?;
     let path = sentence[found.get(1)?.range()].trim_end_matches(['.', ':']);
     let mut others = found.get(2)?.as_str().split([' ', ',', '`', '"']);
@@ -149,7 +151,7 @@ fn variable(sentence: &str) -> Option<Query> {
             )),
         ]
     });
-    let lower = sentence.to_ascii_lowercase(); // of the same length
+    let lower = sentence.to_ascii_lowercase(); // same length as `sentence`
     if LISTS.iter().any(|lists| lists.is_match(&lower)) {
         return Some(Query::Env { name: None });
     }
@@ -161,7 +163,8 @@ fn variable(sentence: &str) -> Option<Query> {
     (is_name && asks).then(|| Query::Env { name: Some(name.to_owned()) })
 }
 
-/// One word made of what paths are made of: with a dot or a slash in it, or a name that files have.
+/// Returns true if the text is a path: one word of path characters that contains a dot or a slash,
+/// or is in `BARE`.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "._-/+@".contains(c);
     let is_hidden = || text.strip_prefix('.').is_some_and(|name| name.len() > 1 && !name.starts_with('.'));

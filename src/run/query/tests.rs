@@ -1,4 +1,4 @@
-//! Phrasings that ask for something, and those that do not.
+//! Phrases that are requests, and phrases that are not.
 
 use super::*;
 
@@ -293,7 +293,7 @@ const NEITHER: [&str; 141] = [
     "Please open index.html. It shows the new page.",
     "Please display README first.",
     "Please print docs/guide.pdf.",
-    // A small model, asked for what it would look at first:
+    // Answers of a small model to the question which file it would read first:
     "Check the day number of the month in the date string.",
     "Which file do you want to see to fix the failing test in tests/test_cart.py?",
     "Please provide the code for the failing test and shop/cart.py for me to help you fix it.",

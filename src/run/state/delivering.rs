@@ -1,4 +1,5 @@
-//! Delivering: the verified tree is brought to where it belongs, before the report says so. Nothing else is in flight.
+//! Delivering: the verified tree is delivered before the report is written. Nothing else is in
+//! flight.
 
 use super::Next;
 use super::next::Ending;
@@ -19,14 +20,14 @@ pub(in crate::run) struct Delivering {
 }
 
 impl Delivering {
-    /// The tree and its base, when a run that ends so has to deliver.
+    /// Returns the tree to deliver and its base, if a run with this ending has to deliver.
     pub(super) fn due(ending: &Ending, cx: &Context) -> Option<(TreeId, TreeId)> {
         let proof = cx.proof().filter(|_| cx.charter.commits && ending.reason == Reason::Verified)?;
         (proof.tree != proof.base).then(|| (proof.tree.clone(), proof.base.clone()))
     }
 
     pub(super) fn start(ending: Ending, (tree, base): (TreeId, TreeId), cx: &mut Context) -> Self {
-        let Ending { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a run that is verified has none
+        let Ending { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a verified run has none
         let call = cx.call();
         cx.ask(Action::Deliver { call, tree, base });
         Self { call, ended: Ended { reason, message, stopped_by, said } }
@@ -63,7 +64,8 @@ impl Delivering {
         }
     }
 
-    /// The work stays verified whatever became of the delivery; only the end of the run differs.
+    /// Ends the delivery. The work stays verified even if the delivery failed; only the reason of
+    /// the run changes.
     fn end(&mut self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut Context) -> Next {
         let Ended { mut reason, mut message, stopped_by, said } = self.ended.clone();
         match result {
@@ -78,7 +80,8 @@ impl Delivering {
                 let run = &cx.charter.run;
                 let ways = ways.unwrap_or_else(|| {
                     format!(
-                        "`fledge runs resume {run}` tries again, `fledge apply {run} --branch NAME` brings it onto a branch"
+                        "try again with `fledge runs resume {run}`, \
+                         or put the work on a branch with `fledge apply {run} --branch NAME`"
                     )
                 });
                 message = format!("{}: {why}; {ways}", reason.row().meaning);

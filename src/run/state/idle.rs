@@ -8,7 +8,7 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// Nothing is going on; after a run, how it ended.
+/// No run is active. After a run, `ended` says how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Idle {
     pub(super) ended: Option<Ended>,
@@ -17,7 +17,7 @@ pub(in crate::run) struct Idle {
 impl Idle {
     pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
         let is_child = cx.charter.depth > 0;
-        // Nobody asked for a sub-agent's gate to be skipped: it never has one.
+        // A sub-agent never has a gate, so "skipped" in its message would be misleading.
         let is_done = is_child && ended.reason == Reason::Skipped;
         cx.tell(AgentEvent::Finished {
             reason: ended.reason,

@@ -1,5 +1,6 @@
-//! Who exists, and which door leads where: the map of the machine. State files do not know each other; they name a door
-//! ([`Next`]) and bring what it demands, and only [`State::enter`] makes a state of it.
+//! States of a run and the transitions between them. State files do not know each other: they
+//! return a transition ([`Next`]) with the data that it needs. Only [`State::enter`] creates a
+//! state from it.
 
 mod delivering;
 mod executing;
@@ -29,7 +30,7 @@ use reporting::Reporting;
 use serde::{Deserialize, Serialize};
 use verifying::Verifying;
 
-/// A run is in exactly one of these.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(super) enum State {
@@ -53,7 +54,7 @@ impl State {
         Self::Idle(Idle::default())
     }
 
-    /// Hands an event to the state. `None`: it stays.
+    /// Passes an event to the state. `None`: the state does not change.
     pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match self {
             Self::Idle(state) => state.on(event, cx),
@@ -72,7 +73,7 @@ impl State {
         }
     }
 
-    /// Goes through a door. The doors that lead to a model call may turn out to be closed by a limit.
+    /// Makes a transition. A limit can turn a transition to a model call into the end of the run.
     pub(super) fn enter(next: Next, cx: &mut Context) -> Self {
         match next {
             Next::Plan => {
@@ -145,12 +146,13 @@ impl State {
         }
     }
 
-    /// Idle again, with how it ended.
+    /// Returns to Idle, with how the run ended.
     pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
         Self::Idle(Idle::rest(ended, cx))
     }
 
-    /// A turn's tools go on: which part of Executing that is depends on what comes first among the queued calls.
+    /// Continues with the tools of a turn. The first queued calls determine which part of Executing
+    /// follows.
     fn use_tools(mut turn: ToolTurn, cx: &mut Context) -> Self {
         match turn.advance(cx) {
             Wanted::Tools => {
@@ -169,7 +171,7 @@ impl State {
         }
     }
 
-    /// Which of the five states this is.
+    /// Returns the name of the state, one of five.
     pub(super) fn name(&self) -> StateName {
         match self {
             Self::Idle(_) => StateName::Idle,
@@ -187,7 +189,7 @@ impl State {
         }
     }
 
-    /// The part of Executing this is, or the state's own name: what the transition table prints.
+    /// Returns the name of the part of Executing, or of the state. The transition table prints it.
     pub(super) fn label(&self) -> &'static str {
         match self {
             Self::Idle(_) => "Idle",
@@ -206,7 +208,7 @@ impl State {
         }
     }
 
-    /// The calls whose answers are awaited.
+    /// Returns the calls whose answers the state waits for.
     pub(super) fn awaited(&self) -> Vec<CallId> {
         match self {
             Self::Idle(_) | Self::BackingOff(_) => Vec::new(),
@@ -223,7 +225,7 @@ impl State {
         }
     }
 
-    /// The moment at which the state itself wants to be woken.
+    /// Returns the time at which the state must be woken.
     pub(super) fn due(&self) -> Option<Moment> {
         match self {
             Self::BackingOff(state) => Some(state.due),
@@ -242,7 +244,7 @@ impl State {
         }
     }
 
-    /// The tools that were under way, when the run ends in the middle of them.
+    /// Returns the tools in progress, for a run that ends during them.
     pub(super) fn into_turn(self) -> Option<ToolTurn> {
         match self {
             Self::BackingOff(state) => state.into_turn(),
@@ -261,7 +263,7 @@ impl State {
         }
     }
 
-    /// How the run ended, once it has.
+    /// Returns how the run ended. `None` for a run that has not ended.
     pub(super) fn ended(&self) -> Option<&Ended> {
         match self {
             Self::Idle(state) => state.ended.as_ref(),
@@ -280,7 +282,7 @@ impl State {
         }
     }
 
-    /// The same, to note who wanted it to stop while it was on its way to the report.
+    /// Returns how the run ended, to record a stop request on the way to the report.
     pub(super) fn ended_mut(&mut self) -> Option<&mut Ended> {
         match self {
             Self::Delivering(state) => Some(&mut state.ended),

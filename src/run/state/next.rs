@@ -1,4 +1,4 @@
-//! The doors between states, and what must be brought through each.
+//! Transitions between states, with the data that each one needs.
 
 use super::executing::{BackingOff, ToolTurn};
 use super::reporting::Ended;
@@ -7,57 +7,57 @@ use crate::run::done_tool::DoneTool;
 use crate::run::query::Query;
 use crate::verdict::{Reason, StopCause, Verdict};
 
-/// A door.
+/// A transition.
 #[derive(Debug)]
 pub(in crate::run) enum Next {
-    /// To Planning.
+    /// Go to Planning.
     Plan,
-    /// To Executing, for a new attempt.
+    /// Go to Executing, for a new attempt.
     Begin,
-    /// To a model call, if the limits allow it; by way of compaction if the conversation is long.
+    /// Call the model if the limits allow it. Compact the conversation first if it is long.
     CallModel,
-    /// To this try of a model call.
+    /// Make this try of a model call.
     TryModel { tries: u32, compacted: bool },
-    /// To a pause.
+    /// Pause before the next try.
     BackOff(BackingOff),
-    /// To the tools of a turn.
+    /// Run the tools of a turn.
     UseTools(ToolTurn),
-    /// To the hooks that follow a turn, which had these calls.
+    /// Run the hooks after a turn with these calls.
     RunHooks(Vec<DoneTool>),
-    /// To a question asked in prose.
+    /// Answer a question asked in prose.
     Answer(Query),
-    /// To this try of a compaction.
+    /// Make this try of a compaction.
     Compact { tries: u32 },
-    /// To Verifying.
+    /// Go to Verifying.
     Verify,
-    /// By way of Verifying, with a final answer that the gate need not see: this is wrong with it.
+    /// Count a failed attempt without running the gate: the final answer is wrong for this reason.
     Reject(String),
-    /// By way of Verifying, with a verdict on what was there before any change: it passed.
+    /// Accept the verdict on the base: the gate passed before any change.
     Accept(Box<Verdict>),
-    /// To the end: by way of a delivery where one is due.
+    /// End the run, with a delivery if one is due.
     End(Ending),
-    /// To the report.
+    /// Write the report.
     Report(Ending),
-    /// To Idle.
+    /// Go to Idle.
     Rest(Ended),
 }
 
-/// What is brought to Reporting.
+/// The data for the end of a run.
 #[derive(Debug)]
 pub(in crate::run) struct Ending {
     pub(in crate::run) reason: Reason,
     pub(in crate::run) message: String,
     pub(in crate::run) stopped_by: Option<StopCause>,
-    /// What the model had said of an unfinished answer.
+    /// The model's text in an unfinished answer.
     pub(in crate::run) said: String,
-    /// The tools that were under way.
+    /// The tools in progress.
     pub(in crate::run) turn: Option<ToolTurn>,
-    /// Calls in flight, to be stopped.
+    /// Calls in flight that must be stopped.
     pub(in crate::run) late: Vec<CallId>,
 }
 
 impl Next {
-    /// The run ends by its own decision, with nothing in flight.
+    /// Ends the run by the machine's own decision, with nothing in flight.
     pub(in crate::run) fn end(reason: Reason, message: impl Into<String>) -> Self {
         let said = String::new();
         Self::End(Ending { reason, message: message.into(), stopped_by: None, said, turn: None, late: Vec::new() })

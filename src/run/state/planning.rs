@@ -1,4 +1,4 @@
-//! Planning: the gate is frozen and the first message made. No model call.
+//! Planning: the driver freezes the gate and builds the first message. It makes no model call.
 
 use super::Next;
 use crate::id::CallId;
@@ -12,8 +12,8 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// What a run is told to have come to whose gate passed before any change, where no proof says so.
-const NOTHING_TO_FIX: &str = "the gate passes as it is: there is nothing to fix";
+/// The message of a run whose gate passed on the base, in plans without a verdict.
+const NOTHING_TO_FIX: &str = "the gate already passes: there is nothing to fix";
 
 /// Waiting for the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,13 +22,14 @@ pub(in crate::run) struct Planning {
 }
 
 impl Planning {
-    /// Why a run of these terms must not begin: what it spends could not be counted.
+    /// Returns the reason why the run must not begin. A money limit needs the price of every model.
     pub(super) fn forbidden(cx: &Context) -> Option<String> {
         cx.charter.limits.usd_micros?;
         let model = cx.charter.unpriced()?;
         Some(format!(
-            "a budget in dollars needs the price of every model, and that of {model} is not known\n  \
-             add it to the model's entry in the configuration, in dollars a million tokens: price: {{ input: …, output: … }}"
+            "a budget in dollars needs the price of every model, but the price of {model} is unknown\n  \
+             add it to the model's entry in the configuration, in dollars per million tokens: \
+             price: {{ input: …, output: … }}"
         ))
     }
 
@@ -57,13 +58,13 @@ impl Planning {
                 if cx.charter.is_fix && cx.plan.base_passes == Some(true) {
                     return Some(match cx.plan.base_verdict.take() {
                         Some(verdict) => Next::Accept(verdict),
-                        None => Next::end(Reason::Verified, NOTHING_TO_FIX), // an older program planned
+                        None => Next::end(Reason::Verified, NOTHING_TO_FIX), // plan of an older version
                     });
                 }
                 Some(Next::Begin)
             }
             Event::GateProgress { progress, .. } => {
-                cx.tell(AgentEvent::LaneStep(progress)); // of the base
+                cx.tell(AgentEvent::LaneStep(progress)); // progress on the base
                 None
             }
             Event::PlanFailed { reason, message, .. } => {

@@ -1,4 +1,5 @@
-//! Reporting: the report is written. Answers of effects that were stopped still come in and are booked; nothing new begins.
+//! Reporting: the report is written. Late answers of stopped effects still arrive and are booked.
+//! Nothing new begins.
 
 use super::Next;
 use super::executing::ToolTurn;
@@ -13,14 +14,14 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::{Reason, StopCause};
 use serde::{Deserialize, Serialize};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::run) struct Ended {
     pub(in crate::run) reason: Reason,
     /// One line for people.
     pub(in crate::run) message: String,
     pub(in crate::run) stopped_by: Option<StopCause>,
-    /// What the model had said of an unfinished answer.
+    /// The model's text in an unfinished answer.
     pub(in crate::run) said: String,
 }
 
@@ -142,7 +143,8 @@ impl Reporting {
         self.late.retain(|late| *late != call);
     }
 
-    /// Leaves for Idle with a conversation that is whole: calls that never ran get a result that says so.
+    /// Goes to Idle. First completes the conversation: a call without an outcome gets a result that
+    /// says so.
     fn rest(&mut self, cx: &mut Context) -> Next {
         if let Some(turn) = self.turn.take() {
             turn.seal(cx);

@@ -1,4 +1,5 @@
-//! Verifying: the frozen gate judges the work. No model call, and no agent process alive.
+//! Verifying: the frozen gate judges the work. There is no model call, and no agent process is
+//! alive.
 
 use super::Next;
 use crate::id::CallId;
@@ -86,7 +87,8 @@ impl Verifying {
     }
 }
 
-/// Sends back a final answer that is not of the form that the task asks for: an attempt like any other, that no gate needs to see.
+/// Sends back a final answer that does not fit the schema. This counts as an attempt, but the gate
+/// does not run.
 pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
     let attempt = cx.attempt;
     let verdict = Verdict {
@@ -94,7 +96,7 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
         steps: Vec::new(),
         findings: Vec::new(),
         duration_ms: 0,
-        feedback: format!("The final answer is not what the task asks for: {why}"),
+        feedback: format!("The final answer does not have the required form: {why}"),
         signature: "output_schema".into(),
         notes: Vec::new(),
         installed: None,
@@ -116,15 +118,16 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
     next
 }
 
-/// Takes the verdict on what was there before any change: the first attempt, which needed nobody. It passed, or it would be none.
+/// Takes the verdict on the base as the first attempt. The driver sends only a pass; any other
+/// verdict ends the run with an error.
 pub(super) fn accept(verdict: Verdict, cx: &mut Context) -> Next {
     tell(&verdict, cx.attempt, cx);
     let is_as_it_was = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let next = match (verdict.ruling, is_as_it_was) {
-        (Ruling::Passed, true) => Next::end(Reason::Verified, "the gate passes as it is: there is nothing to fix"),
+        (Ruling::Passed, true) => Next::end(Reason::Verified, "the gate already passes: there is nothing to fix"),
         (Ruling::Passed, false) => Next::end(
             Reason::Verified,
-            "the gate passes with what its lanes have written: there is nothing more to fix",
+            "the gate passes with the changes that its lanes made: there is nothing more to fix",
         ),
         (Ruling::Errored | Ruling::Failed | Ruling::Tampered, _) => {
             Next::end(Reason::GateErrored, verdict.feedback.clone())
@@ -134,7 +137,7 @@ pub(super) fn accept(verdict: Verdict, cx: &mut Context) -> Next {
     next
 }
 
-/// Keeps the verdict of an attempt; where another one follows, that begins anew.
+/// Keeps the verdict of an attempt, and starts the next attempt if one follows.
 fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     cx.ledger.attempts.push(Attempt { number, verdict });
     if matches!(next, Next::Begin) {
@@ -143,16 +146,17 @@ fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     }
 }
 
-/// A pass says nothing of the work, if all of the work was put back or refused, or what the task asks for.
+/// Decides about a pass. The pass proves nothing if all of the work, or the part that the task asks
+/// for, was reverted or refused.
 fn passed(verdict: &Verdict, cx: &Context) -> Next {
     let is_the_base = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
     let findings = cx.ledger.attempts.iter().flat_map(|attempt| &attempt.verdict.findings);
     let back: BTreeSet<&str> = findings.map(|finding| finding.path.as_str()).collect();
     let refused: BTreeSet<&str> = cx.ledger.refused.keys().map(String::as_str).collect();
     let what = match (back.is_empty(), refused.is_empty()) {
-        (false, true) => "put back",
+        (false, true) => "reverted",
         (true, false) => "refused",
-        (false, false) | (true, true) => "put back or refused",
+        (false, false) | (true, true) => "reverted or refused",
     };
     let Charter { title, prompt, .. } = &cx.charter;
     let is_asked = |path: &str| asks_to_change(title, path) || asks_to_change(prompt, path);
@@ -162,15 +166,16 @@ fn passed(verdict: &Verdict, cx: &Context) -> Next {
     }
     let share = if is_the_base { "all of the work" } else { "what the task asks for" };
     let paths = held.join(", ");
-    Next::end(Reason::GateTampered, format!("{share} was {what}, because it is protected: {paths}"))
+    Next::end(Reason::GateTampered, format!("{share} was {what}, because its paths are protected: {paths}"))
 }
 
-/// By policy, and by whether the model was told of this before: once more, or the end.
+/// Decides about changed protected paths. The run ends by policy, after a repeated finding, or
+/// without retries left; otherwise the model tries again.
 fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
     let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
     if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
         let names: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
-        return Next::end(Reason::GateTampered, format!("changed although protected: {}", names.join(", ")));
+        return Next::end(Reason::GateTampered, format!("protected paths were changed: {}", names.join(", ")));
     }
     cx.told.extend(verdict.findings.iter().cloned());
     cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
@@ -197,7 +202,7 @@ fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
     });
 }
 
-/// Whether this failure is the last of `stuck_after` in a row with the same signature.
+/// Returns true if the newest `stuck_after` attempts all failed with the same signature.
 fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
     let Some(limit) = cx.charter.stuck_after else { return false };
     let same = |attempt: &&Attempt| attempt.verdict.signature == verdict.signature;
@@ -205,7 +210,7 @@ fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
     before + 1 >= limit as usize
 }
 
-/// The steps that failed; where all of them passed, why that is not enough.
+/// Names the failed steps. If every step passed, says why the gate failed nevertheless.
 fn why(verdict: &Verdict) -> String {
     match failed_steps(verdict) {
         steps if steps.is_empty() => verdict.feedback.split_whitespace().collect::<Vec<_>>().join(" "),

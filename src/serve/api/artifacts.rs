@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/artifacts`: what a run leaves, as files. Nothing of them is ever shown as a page.
+//! `/v1/runs/{id}/artifacts`: the files of a run. They are sent as downloads, never as pages.
 
 use super::super::House;
 use super::super::engine::LARGEST;
@@ -22,13 +22,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use walkdir::WalkDir;
 
-/// Entries of the folder of logs that are listed, and how deep: `attempt-1/LANE/LOG`.
+/// The limits of the log listing: the number of entries, and the depth (`attempt-1/LANE/LOG`).
 const MOST: usize = 1000;
 const DEEP: usize = 3;
-/// Bytes of what is large, and of a piece of it: it stays in memory until its reader has it.
+/// The size in bytes above which a file is sent in pieces, and the size of a piece. A large file
+/// stays in memory until its reader has received it.
 const LARGE: usize = 1024 * 1024;
 const PIECE: usize = 64 * 1024;
-/// How long somebody waits until another one has read to the end.
+/// The longest wait of a request while other large files are sent.
 const WAIT: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -36,49 +37,49 @@ const REPORT: &str = "report.json";
 const PAGE: &str = "report.md";
 const JOURNAL: &str = "journal.jsonl";
 const PATCH: &str = "diff.patch";
-/// How the names of logs begin.
+/// The prefix of log names.
 const LOGS: &str = "logs/";
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/v1/runs/{id}/artifacts", get(list)).route("/v1/runs/{id}/artifacts/{*name}", get(give))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/v1/runs/{id}/artifacts", "What a run has left, as files").answers::<Artifacts>(200, "They"),
+        Operation::get("/v1/runs/{id}/artifacts", "List the files of a run").answers::<Artifacts>(200, "Artifacts"),
         Operation::get(
             "/v1/runs/{id}/artifacts/{*name}",
-            "One of them: its report as data or in Markdown, its journal, a patch of what \
-             it has changed, a log of its gate",
+            "Get a file of a run: its report as data or in Markdown, its journal, \
+             a patch of its changes, or a log of its gate",
         )
         .sends(200, "The file", TEXT)
         .sends(200, "The file", JSON)
-        .refuses(503, "Several large ones are being given out"),
+        .refuses(503, "Too many large files are being sent"),
     ]
 }
 
 /// The files of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Artifacts {
-    /// By their names.
+    /// The files, by name.
     artifacts: Vec<Artifact>,
 }
 
 /// A file of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Artifact {
-    /// Its name, in the path that gives it.
+    /// The name, as it appears in the file's path.
     name: String,
-    /// Its size; null for one that is made when it is asked for.
+    /// The size in bytes; null for a file that is generated on request.
     bytes: Option<u64>,
-    /// Its media type.
+    /// The media type.
     #[serde(rename = "type")]
     media: &'static str,
 }
 
-/// All of a run.
+/// Lists all files of a run.
 pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>, Problem> {
     let run = run.clone();
     house
@@ -103,7 +104,7 @@ pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>
         .await
 }
 
-/// A plain file; links are none.
+/// Describes a regular file. Symbolic links are skipped.
 fn artifact(name: &str, path: &FilePath, media: &'static str) -> Option<Artifact> {
     let meta = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     Some(Artifact { name: name.into(), bytes: Some(meta.len()), media })
@@ -119,12 +120,12 @@ async fn give(
     Path((name, wanted)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let run = house.engine.find(&name).await?;
-    let none = || Problem::not_found(format!("run {run} has left no `{wanted}`"));
-    // Only what is listed is given, so that no name leads anywhere else.
+    let none = || Problem::not_found(format!("run {run} has no file `{wanted}`"));
+    // Only listed names are served, so no name can lead to another file.
     let artifact = all(&house, &run).await?.into_iter().find(|artifact| artifact.name == wanted).ok_or_else(none)?;
     let too_large = || {
         Problem::unprocessable(format!(
-            "`{wanted}` is larger than {LARGEST} bytes: `fledge runs` gives it on the machine"
+            "`{wanted}` is larger than {LARGEST} bytes: use `fledge runs` on the machine"
         ))
     };
     let large = match artifact.bytes {
@@ -160,12 +161,12 @@ async fn wait_for_room(house: &House) -> Result<OwnedSemaphorePermit, Problem> {
     match timeout(WAIT, Arc::clone(&house.large).acquire_owned()).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) | Err(_) => {
-            Err(Problem::unavailable("several large files are being given out: try again in a while"))
+            Err(Problem::unavailable("too many large files are being sent: try again later"))
         }
     }
 }
 
-/// A body that keeps its place among the large ones until its last piece is taken.
+/// Returns a body that keeps its permit for large files until the last piece is taken.
 fn in_pieces(bytes: Bytes, permit: OwnedSemaphorePermit) -> Body {
     let pieces = stream::unfold((bytes, permit), |(mut left, permit)| async move {
         let piece = left.split_to(left.len().min(PIECE));

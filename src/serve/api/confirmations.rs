@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/confirmations`: what runs ask, and the answers.
+//! `/v1/runs/{id}/confirmations`: the open questions of runs, and the answers.
 
 use super::super::House;
 use super::super::engine::Pending;
@@ -12,58 +12,58 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Bytes of a reason that the model is told.
+/// The size limit of a reason for the model, in bytes.
 const LONGEST_WHY: usize = 4096;
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
         .route("/v1/runs/{id}/confirmations", get(list))
         .route("/v1/runs/{id}/confirmations/{confirmation}", post(answer))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/v1/runs/{id}/confirmations", "The calls of a run that wait for somebody's yes")
-            .answers::<Confirmations>(200, "They, the oldest first"),
+        Operation::get("/v1/runs/{id}/confirmations", "List the tool calls of a run that wait for approval")
+            .answers::<Confirmations>(200, "Open questions, oldest first"),
         Operation::post(
             "/v1/runs/{id}/confirmations/{confirmation}",
-            "Answers whether a call may run: `confirmation` is the `id` of one that is open",
+            "Approve or deny a tool call: `confirmation` is the `id` of an open question",
         )
         .takes::<Answer>()
-        .answers_any(200, "It was answered")
-        .refuses(409, "It is not open any more"),
+        .answers_any(200, "Answered")
+        .refuses(409, "No longer open"),
     ]
 }
 
-/// The questions of a run.
+/// The open questions of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Confirmations {
-    /// Those that are open, the oldest first.
+    /// The open questions, the oldest first.
     confirmations: Vec<Pending>,
 }
 
-/// An answer.
+/// The answer to a question.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Answer {
-    /// What is said.
+    /// The decision.
     answer: Word,
-    /// Why not, for the model.
+    /// The reason of a refusal, for the model.
     #[serde(default)]
     why: String,
 }
 
-/// What can be said.
+/// A decision.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Word {
-    /// It may run.
+    /// The call may run.
     Yes,
-    /// It may, and so may the same from now on, in this run.
+    /// The call may run, and so may equal calls in the rest of this run.
     Always,
-    /// It may not.
+    /// The call may not run.
     No,
 }
 
@@ -78,7 +78,7 @@ async fn answer(
     Json(Answer { answer, why }): Json<Answer>,
 ) -> Result<Json<Value>, Problem> {
     if why.len() > LONGEST_WHY {
-        return Err(Problem::unprocessable(format!("`why` has at most {LONGEST_WHY} bytes")));
+        return Err(Problem::unprocessable(format!("`why` is too long: at most {LONGEST_WHY} bytes are allowed")));
     }
     let run = house.engine.find(&name).await?;
     let consent = match answer {
@@ -88,6 +88,6 @@ async fn answer(
     };
     match house.engine.answer(&run, &confirmation, consent) {
         true => Ok(Json(json!({ "id": confirmation, "run": run }))),
-        false => Err(Problem::conflict(format!("run {run} does not ask `{confirmation}`, or not any more"))),
+        false => Err(Problem::conflict(format!("run {run} has no open question `{confirmation}`"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Streams: what is told of a run, and the news of all.
+//! The event streams: the events of one run, and the news of all runs.
 
 use super::super::House;
 use super::super::engine::{Cursor, Follower, Message, NoCursor};
@@ -15,24 +15,24 @@ use std::sync::Arc;
 
 const MEDIA: &str = "text/event-stream";
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/v1/runs/{id}/events", get(told)).route("/v1/events", get(news))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
         Operation::get(
             "/v1/runs/{id}/events",
-            "What is told of a run, from its start and as it happens, as lines of `fledge run --json`. \
-             `Last-Event-ID` goes on behind an event; `event: end` is the last one. An event with `from` tells whole \
-             what was told in pieces with numbers from that one on",
+            "Stream the events of a run, from its start and as they happen, as lines of `fledge run --json`. \
+             `Last-Event-ID` continues after an event; `event: end` is the last one. An event with `from` repeats in \
+             full what was sent in pieces with numbers from that one on",
         )
-        .query("after", "The same as Last-Event-ID, where that cannot be sent")
+        .query("after", "Like Last-Event-ID, for clients that cannot send the header")
         .sends(200, "Events", MEDIA)
-        .nothing(204, "All of it was read"),
-        Operation::get("/v1/events", "News: what to fetch anew").sends(200, "Events", MEDIA),
+        .nothing(204, "All events were read"),
+        Operation::get("/v1/events", "Stream news: what to fetch again").sends(200, "Events", MEDIA),
     ]
 }
 
@@ -58,14 +58,14 @@ async fn told(
     Ok(stream(&house, messages))
 }
 
-/// The next messages of a follower; after a fault nothing more, and the reader comes again.
+/// Returns the next messages of a follower. An error ends the stream; the client reconnects.
 async fn next(follower: Option<Follower>) -> Option<(Vec<Message>, Option<Follower>)> {
     let mut follower = follower?;
     match follower.next().await {
         Ok(Some(messages)) => Some((messages, Some(follower))),
         Ok(None) => None,
         Err(fault) => {
-            tracing::error!("a stream of events ends: {}", fault.said());
+            tracing::error!("an event stream ended: {}", fault.said());
             None
         }
     }

@@ -1,4 +1,4 @@
-//! `/v1/jobs`: what comes again, what became of it, and having it run now.
+//! `/v1/jobs`: the scheduled jobs, their history, and starting one at once.
 
 use super::super::House;
 use super::super::http::{Operation, Problem};
@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Rows of a history, where nothing is said, and at most.
+/// The default and the largest number of rows in a history.
 const USUAL: u32 = 50;
 const MOST: u32 = 1000;
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
         .route("/v1/jobs", get(list))
@@ -23,20 +23,20 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
         .route("/v1/jobs/{name}/run", post(run))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
-    let unknown = "There is no such job";
+    let unknown = "Unknown job";
     vec![
-        Operation::get("/v1/jobs", "All jobs: fledge's own, and tasks that have a schedule")
+        Operation::get("/v1/jobs", "List jobs: built-in jobs and scheduled tasks")
             .answers::<Jobs>(200, "Jobs, by name"),
-        Operation::get("/v1/jobs/{name}/history", "What became of a job, the newest first")
-            .query("limit", "At most so many; else 50")
-            .answers::<History>(200, "Times that it was due, or was asked for")
+        Operation::get("/v1/jobs/{name}/history", "List the history of a job, newest first")
+            .query("limit", "The most entries; default 50")
+            .answers::<History>(200, "Due times and requested runs")
             .refuses(404, unknown),
-        Operation::post("/v1/jobs/{name}/run", "Has a job run now")
-            .answers::<Asked>(202, "It will begin at once")
+        Operation::post("/v1/jobs/{name}/run", "Run a job now")
+            .answers::<Asked>(202, "The job begins at once")
             .refuses(404, unknown)
-            .refuses(409, "It runs already, or cannot be run as it is written"),
+            .refuses(409, "The job is already running, or its task is invalid"),
     ]
 }
 
@@ -46,18 +46,18 @@ struct Jobs {
     jobs: Vec<JobData>,
 }
 
-/// What became of one.
+/// The history of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 struct History {
     runs: Vec<JobRunData>,
 }
 
-/// One that will run.
+/// A job that will run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Asked {
-    /// The job.
+    /// The job's name.
     name: String,
-    /// `asked`.
+    /// Always `asked`.
     state: &'static str,
 }
 
@@ -98,8 +98,8 @@ async fn run(State(house): State<Arc<House>>, Path(name): Path<String>) -> Resul
         Some(true) => Ok((StatusCode::ACCEPTED, Json(Asked { name, state: "asked" }))),
         Some(false) => {
             let fault = scheduler.jobs().into_iter().find(|job| job.name == name).and_then(|job| job.fault);
-            let why = fault.map_or_else(|| "it runs already".to_owned(), |fault| format!("it cannot be run: {fault}"));
-            Err(Problem::conflict(format!("the job `{name}`: {why}")))
+            let why = fault.map_or_else(|| "already running".to_owned(), |fault| format!("cannot be run: {fault}"));
+            Err(Problem::conflict(format!("job `{name}`: {why}")))
         }
         None => Err(unknown(&name)),
     }

@@ -1,4 +1,4 @@
-//! What can be asked for: each file has the routes of one thing, and describes them.
+//! The HTTP API. Each file has the routes of one resource and their descriptions.
 
 mod artifacts;
 mod confirmations;
@@ -15,7 +15,7 @@ use super::http::Operation;
 use axum::Router;
 use std::sync::Arc;
 
-/// All of it.
+/// Returns the routes of the API.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     let all = [
         runs::routes,
@@ -30,7 +30,7 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     all.into_iter().fold(Router::new(), |router, routes| router.merge(routes()))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     let all = [
         runs::operations,

@@ -1,5 +1,7 @@
-//! `/v1/monitors`: what is expected to happen, and the word that it did. A monitor with a program to run is made at the command line only:
-//! whoever has the token may say what is expected, and not what runs here.
+//! `/v1/monitors`: expected events, and the check-ins that report them.
+//!
+//! A monitor that runs a program can be created only on the command line. The holder of the token
+//! may define expectations, but not the programs that run on this machine.
 
 use super::super::House;
 use super::super::clock::now;
@@ -17,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Check-ins of a list, at most.
+/// The largest number of check-ins in a list.
 const MOST: u32 = 1000;
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
         .route("/v1/monitors", get(list).post(put))
@@ -28,34 +30,36 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
         .route("/v1/monitors/{slug}/checkins", get(heard).post(hear))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
-    let unknown = "There is no such monitor";
+    let unknown = "Unknown monitor";
     vec![
-        Operation::get("/v1/monitors", "All monitors").answers::<Monitors>(200, "Monitors, by name"),
-        Operation::post("/v1/monitors", "Makes a monitor, or replaces the one of the same name")
+        Operation::get("/v1/monitors", "List monitors").answers::<Monitors>(200, "Monitors, by name"),
+        Operation::post("/v1/monitors", "Create a monitor, or replace the monitor of the same name")
             .takes::<NewMonitor>()
-            .answers::<Made>(201, "It was made")
-            .answers::<Made>(200, "It was replaced")
-            .refuses(409, "It belongs to a scheduled task, whose file says what is expected")
-            .refuses(422, "It cannot be as it is written"),
-        Operation::get("/v1/monitors/{slug}", "One monitor").answers::<MonitorData>(200, "It").refuses(404, unknown),
-        Operation::delete("/v1/monitors/{slug}", "Removes a monitor with all that was heard of it")
-            .nothing(204, "It is gone")
+            .answers::<Made>(201, "Created")
+            .answers::<Made>(200, "Replaced")
+            .refuses(409, "The monitor belongs to a scheduled task: edit the task's file")
+            .refuses(422, "Invalid monitor"),
+        Operation::get("/v1/monitors/{slug}", "Get a monitor")
+            .answers::<MonitorData>(200, "Monitor")
+            .refuses(404, unknown),
+        Operation::delete("/v1/monitors/{slug}", "Remove a monitor and its check-ins")
+            .nothing(204, "Removed")
             .refuses(404, unknown)
-            .refuses(409, "It belongs to a scheduled task whose file is there"),
-        Operation::get("/v1/monitors/{slug}/checkins", "What was heard of a monitor, the newest first")
-            .query("limit", "At most so many; else 50")
+            .refuses(409, "The monitor belongs to a scheduled task whose file exists"),
+        Operation::get("/v1/monitors/{slug}/checkins", "List the check-ins of a monitor, newest first")
+            .query("limit", "The most entries; default 50")
             .answers::<CheckIns>(200, "Check-ins")
             .refuses(404, unknown),
-        Operation::post("/v1/monitors/{slug}/checkins", "Says how it is: in the body, or in the query")
+        Operation::post("/v1/monitors/{slug}/checkins", "Send a check-in, in the body or in the query")
             .query("status", "`in_progress`, `ok` or `error`")
-            .query("id", "Which run of it; what is said twice with the same id counts once")
-            .query("duration_ms", "How long it took")
+            .query("id", "The id of the run; repeated check-ins with the same id count once")
+            .query("duration_ms", "The duration of the run")
             .takes::<NewCheckIn>()
-            .answers::<Word>(200, "How it is with the monitor now")
+            .answers::<Word>(200, "The health of the monitor now")
             .refuses(404, unknown)
-            .refuses(422, "It cannot be said so"),
+            .refuses(422, "Invalid check-in"),
     ]
 }
 
@@ -65,17 +69,17 @@ struct Monitors {
     monitors: Vec<MonitorData>,
 }
 
-/// A monitor that was made.
+/// A monitor that was created.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Made {
     #[serde(flatten)]
     monitor: MonitorData,
-    /// The secret that was made for its webhook; it is not told again.
+    /// The generated secret of its webhook. Only this answer contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_secret: Option<String>,
 }
 
-/// What was heard.
+/// The check-ins of a monitor.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CheckIns {
     checkins: Vec<CheckInData>,
@@ -87,22 +91,22 @@ struct CheckIns {
 struct NewCheckIn {
     /// `in_progress`, `ok` or `error`.
     status: Option<Status>,
-    /// Which run of it.
+    /// The run of the monitored job.
     #[serde(default)]
     id: Option<String>,
-    /// How long it took.
+    /// The run time, in milliseconds.
     #[serde(default)]
     duration_ms: Option<u64>,
 }
 
-/// What came of a check-in.
+/// The effect of a check-in.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Word {
-    /// The monitor.
+    /// The monitor's name.
     slug: String,
     /// `healthy`, `late`, `missed`, `failing` or `timed_out`.
     health: &'static str,
-    /// Whether it is another one than before.
+    /// True if the health changed.
     changed: bool,
 }
 
@@ -177,7 +181,7 @@ async fn hear(
 ) -> Result<Json<Word>, Problem> {
     let new: NewCheckIn = if body.is_empty() { query } else { read(&body)? };
     let status =
-        new.status.ok_or_else(|| Problem::unprocessable("`status` is missing: `in_progress`, `ok` or `error`"))?;
+        new.status.ok_or_else(|| Problem::unprocessable("missing `status`: expected `in_progress`, `ok` or `error`"))?;
     let said = CheckIn { id: new.id, duration: new.duration_ms.map(Duration::from_millis), ..CheckIn::new(status) };
     let wanted = slug.clone();
     let heard = house.stored(move |store| match check_in(store, &wanted, &said, now()) {
@@ -201,7 +205,7 @@ async fn hear(
 fn read<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Problem::unprocessable(error.to_string()),
-        _ => Problem::bad_request(format!("the body is no JSON: {error}")),
+        _ => Problem::bad_request(format!("the body is not JSON: {error}")),
     })
 }
 
@@ -210,5 +214,5 @@ fn unknown(slug: &str) -> Problem {
 }
 
 fn of_a_task(slug: &str) -> Problem {
-    Problem::conflict(format!("the monitor `{slug}` belongs to a scheduled task: its file says what is expected"))
+    Problem::conflict(format!("monitor `{slug}` belongs to a scheduled task: edit the task's file"))
 }

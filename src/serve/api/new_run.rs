@@ -8,38 +8,40 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of the longest key.
+/// The size limit of a key, in bytes.
 const LONGEST_KEY: usize = 200;
 
-/// A task that is to be run: its text, its path, or an earlier run. Exactly one of `task`, `path` and `again` is given, or `after` with `task`.
+/// A task to run: its text, its path, or an earlier run. Set exactly one of `task`, `path` and
+/// `again`, or `after` with `task`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRun {
-    /// The task's whole text, as it would stand in a file. With `after`: what is to be done next.
+    /// The complete text of the task, as in a file. With `after`: the next instruction.
     task: Option<String>,
-    /// The path of its file from the folder that is served.
+    /// The path of the task's file, relative to the served folder.
     path: Option<String>,
-    /// The run whose task is run once more, as that run had it: its id or the start of it.
+    /// The earlier run whose task is repeated with its settings: the run's id or a prefix of it.
     pub(super) again: Option<String>,
-    /// The run that is over and whose conversation the new one goes on from: its id or the start of it.
+    /// The ended run whose conversation the new run continues: the run's id or a prefix of it.
     pub(super) after: Option<String>,
-    /// Values for its parameters: text, numbers, true or false.
+    /// Values for the task's parameters: text, numbers or booleans.
     #[serde(default)]
     params: BTreeMap<String, Value>,
-    /// Models in place of those of the task, in order of preference.
+    /// Models that replace those of the task, in order of preference.
     #[serde(default)]
     models: Vec<String>,
-    /// Lanes in place of those of the task.
+    /// Lanes that replace those of the task.
     #[serde(default)]
     lanes: Vec<String>,
-    /// The most that the run may cost, in US dollars; a smaller bound of the task holds.
+    /// The cost limit of the run, in US dollars. A lower limit of the task still applies.
     max_usd: Option<f64>,
-    /// A key: requests with the same key become one run, which goes by it.
+    /// A key for idempotent requests. Requests with the same key create one run, which can be
+    /// addressed by the key.
     key: Option<String>,
 }
 
 impl NewRun {
-    /// Returns the request, once `again` and `after` are found to be these runs.
+    /// Returns the request with the resolved runs of `again` and `after`.
     pub(super) fn asked(self, again: Option<RunId>, after: Option<RunId>) -> Result<Asked, Problem> {
         let task = match (self.task, self.path, again, after) {
             (Some(text), None, None, None) => TaskOf::Text(text),
@@ -48,12 +50,12 @@ impl NewRun {
             (Some(text), None, None, Some(run)) => TaskOf::After(run, text),
             _ => {
                 let detail =
-                    "exactly one of `task`, `path` and `again` says what is to be done, or `after` with `task`";
+                    "give exactly one of `task`, `path` and `again`, or `after` with `task`";
                 return Err(Problem::unprocessable(detail));
             }
         };
         if matches!(task, TaskOf::Again(_) | TaskOf::After(..)) && !self.params.is_empty() {
-            let detail = "the task of an earlier run has its parameters already: leave `params` out";
+            let detail = "the task of an earlier run already has its parameters: remove `params`";
             return Err(of_field("params", detail.to_owned()));
         }
         let param = |(name, value): (String, Value)| match value {
@@ -61,7 +63,7 @@ impl NewRun {
             Value::Number(number) => Ok((name, number.to_string())),
             Value::Bool(flag) => Ok((name, flag.to_string())),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                let detail = format!("the parameter `{name}` is neither text nor a number, true or false");
+                let detail = format!("invalid parameter `{name}`: expected text, a number, true or false");
                 Err(of_field(&format!("params.{name}"), detail))
             }
         };
@@ -69,7 +71,7 @@ impl NewRun {
         let usd_micros = self.max_usd.map(micros).transpose()?;
         let overrides = Overrides { models: self.models, lanes: self.lanes, usd_micros };
         if matches!(task, TaskOf::After(..)) && !overrides.is_empty() {
-            let detail = "a run that continues another run has its models, lanes and bounds: leave them out";
+            let detail = "a run that continues another run keeps its models, lanes and limits: remove them";
             return Err(Problem::unprocessable(detail));
         }
         let key = self.key.map(checked_key).transpose()?;
@@ -77,7 +79,7 @@ impl NewRun {
     }
 }
 
-/// US dollars in millionths.
+/// Converts US dollars to millionths of a dollar.
 fn micros(usd: f64) -> Result<u64, Problem> {
     let micros = (usd * 1e6).round();
     if (1.0..9e15).contains(&micros) {
@@ -86,11 +88,11 @@ fn micros(usd: f64) -> Result<u64, Problem> {
     }
     Err(of_field(
         "max_usd",
-        format!("`max_usd` is {usd}: expected an amount of US dollars from 0.000001 to below 9 billion, e.g. 2.50"),
+        format!("invalid `max_usd` {usd}: expected US dollars from 0.000001 to below 9 billion, e.g. 2.50"),
     ))
 }
 
-/// A problem with one part of a request.
+/// Creates a problem with one field of a request.
 fn of_field(field: &str, detail: String) -> Problem {
     let Unfit { message, flaws } = Unfit::of_field(field, detail);
     Problem::unprocessable(message).with("errors", json!(flaws))
@@ -99,10 +101,10 @@ fn of_field(field: &str, detail: String) -> Problem {
 fn checked_key(key: String) -> Result<String, Problem> {
     let why = match key.as_str() {
         "" => "is empty",
-        "last" | "last-failed" => "means the newest run: use another one",
-        key if key.contains('#') => "has a `#`, which stands before the number of a later run: leave it out",
+        "last" | "last-failed" => "means the newest run: use another key",
+        key if key.contains('#') => "contains `#`, which precedes the number of a later run: remove it",
         key if key.len() > LONGEST_KEY => "is longer than 200 bytes",
-        key if key.chars().any(char::is_control) => "has a control character in it",
+        key if key.chars().any(char::is_control) => "contains a control character",
         _ => return Ok(key),
     };
     Err(Problem::unprocessable(format!("the key {why}")))

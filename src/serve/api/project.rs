@@ -1,4 +1,4 @@
-//! `/v1/project`: what is served, and what can be chosen for a new run.
+//! `/v1/project` and `/v1/choices`: the served project, and the choices for a new run.
 
 use super::super::House;
 use super::super::engine::Choices;
@@ -10,24 +10,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The endpoints about the project.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/v1/project", get(project)).route("/v1/choices", get(choices))
 }
 
-/// Their descriptions.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/v1/project", "The project that is served").answers::<Project>(200, "The project"),
-        Operation::get("/v1/choices", "Models, lanes and tasks that can be chosen for a new run")
-            .answers::<Choices>(200, "The choices"),
+        Operation::get("/v1/project", "Get the served project").answers::<Project>(200, "The project"),
+        Operation::get("/v1/choices", "List models, lanes and tasks for a new run")
+            .answers::<Choices>(200, "Choices"),
     ]
 }
 
-/// The project that is served.
+/// The served project.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Project {
-    /// The name of its folder.
+    /// The name of the project's folder.
     name: String,
     /// The folder.
     folder: String,

@@ -1,4 +1,4 @@
-//! `/v1/runs`: wishes taken in, listed, looked at, and cancelled.
+//! `/v1/runs`: submitting, listing, showing and cancelling runs.
 
 use super::super::House;
 use super::super::engine::{Accepted, Cancelled, EngineFault, Listing, NotTaken, Which};
@@ -16,11 +16,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Runs in a part of the list, where nobody says how many, and at most.
+/// The default and the largest number of runs on one page of the list.
 const USUAL: u32 = 50;
 const MOST: u32 = 500;
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
         .route("/v1/runs", get(list).post(submit))
@@ -28,34 +28,34 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
         .route("/v1/runs/{id}/cancel", post(cancel))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/v1/runs", "Lists runs, the newest first; those that wait are among them")
-            .query("limit", "At most so many: 1 to 500, usually 50")
-            .query("before", "Those behind: what `next` said, or the id of a run")
+        Operation::get("/v1/runs", "List runs, newest first, including queued runs")
+            .query("limit", "The most runs: 1 to 500, default 50")
+            .query("before", "Only older runs: the value of `next`, or the id of a run")
             .query("state", "queued, running, interrupted, lost or ended")
             .query("outcome", "verified or failed")
-            .query("q", "Only those with this text in their title, task, model, id, key, reason or branch")
-            .answers_any(200, "`runs`, and `next` where there are more"),
+            .query("q", "Only runs with this text in their title, task, model, id, key, reason or branch")
+            .answers_any(200, "`runs`, and `next` if there are more"),
         Operation::post(
             "/v1/runs",
-            "Takes a task in: it is safe before this is answered, and becomes a run as soon as there is room",
+            "Queue a task: it is stored before the answer, and becomes a run when a slot is free",
         )
         .takes::<NewRun>()
-        .answers_any(201, "The run, which waits; `Location` says where it is")
-        .answers_any(200, "The run of this key, which was taken in before")
-        .refuses(404, "There is no run of the name in `again` or `after`")
+        .answers_any(201, "The queued run; `Location` is its path")
+        .answers_any(200, "The earlier run with this key")
+        .refuses(404, "The run in `again` or `after` does not exist")
         .refuses(409, "The key belongs to a run with another task")
         .refuses(
             422,
-            "The task cannot be run as it is written: `errors` says where, and in which `field` of the request",
+            "The task is invalid: `errors` names each place, and the `field` of the request",
         ),
-        Operation::get("/v1/runs/{id}", "A run, with its story as far as it has come").answers_any(200, "The run"),
-        Operation::post("/v1/runs/{id}/cancel", "Ends a run; asked again it does nothing more")
-            .answers_any(200, "The run is over")
-            .answers_any(202, "The run is told, and ends soon")
-            .refuses(409, "Another process drives the run, or nobody does"),
+        Operation::get("/v1/runs/{id}", "Get a run with its story so far").answers_any(200, "The run"),
+        Operation::post("/v1/runs/{id}/cancel", "Cancel a run; repeated requests have no further effect")
+            .answers_any(200, "The run has ended")
+            .answers_any(202, "The run was notified and ends soon")
+            .refuses(409, "Another process drives the run, or no process does"),
     ]
 }
 
@@ -72,7 +72,7 @@ impl ListQuery {
     fn listing(self) -> Result<Option<Listing>, Problem> {
         let limit = self.limit.unwrap_or(USUAL);
         if !(1..=MOST).contains(&limit) {
-            return Err(Problem::bad_request(format!("`limit` is from 1 to {MOST}")));
+            return Err(Problem::bad_request(format!("invalid `limit`: expected 1 to {MOST}")));
         }
         let (before, text) = (self.before, self.q.filter(|text| !text.is_empty()));
         let listing = |which| Ok(Some(Listing { limit, before, which, text }));
@@ -85,11 +85,11 @@ impl ListQuery {
             ("ended", "") => listing(Some(Which::Ended)),
             ("" | "ended", "verified") => listing(Some(Which::Verified)),
             ("" | "ended", "failed") => listing(Some(Which::Failed)),
-            ("queued" | "running" | "interrupted" | "lost", "verified" | "failed") => Ok(None), // those have none yet
+            ("queued" | "running" | "interrupted" | "lost", "verified" | "failed") => Ok(None), // these states have no outcome yet
             (_, "" | "verified" | "failed") => {
-                Err(Problem::bad_request("`state` is one of queued, running, interrupted, lost, ended"))
+                Err(Problem::bad_request("invalid `state`: expected queued, running, interrupted, lost or ended"))
             }
-            _ => Err(Problem::bad_request("`outcome` is verified or failed")),
+            _ => Err(Problem::bad_request("invalid `outcome`: expected verified or failed")),
         }
     }
 }
@@ -106,7 +106,7 @@ async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Res
     let Accepted { run, is_new } = house.engine.accept(new.asked(again, after)?).await?;
     let mut row = house.engine.row(&run).await?;
     if is_new {
-        // As it was when it was taken in, however fast it has gone on since.
+        // The answer shows the state at acceptance, even if the run has already progressed.
         (row["state"], row["outcome"], row["doing"]) = (json!("queued"), Value::Null, Value::Null);
     }
     let place: [(HeaderName, String); 1] = [(header::LOCATION, format!("/v1/runs/{run}"))];
@@ -114,7 +114,7 @@ async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Res
     Ok((status, place, Json(row)).into_response())
 }
 
-/// The run of a name in a request.
+/// Finds the run that a request names.
 async fn earlier(house: &House, name: Option<&str>) -> Result<Option<RunId>, Problem> {
     match name {
         Some(name) => Ok(Some(house.engine.find(name).await?)),
@@ -137,10 +137,10 @@ async fn cancel(State(house): State<Arc<House>>, Path(name): Path<String>) -> Re
         Cancelled::Never | Cancelled::Over => Ok(says(StatusCode::OK, "ended")),
         Cancelled::Told => Ok(says(StatusCode::ACCEPTED, "running")),
         Cancelled::Foreign(Some(holder)) => {
-            Err(Problem::conflict(format!("run {run} is driven by {holder}, and not by this server")))
+            Err(Problem::conflict(format!("run {run} is driven by {holder}, not by this server")))
         }
         Cancelled::Foreign(None) => Err(Problem::conflict(format!(
-            "run {run} was interrupted, and is none of this server's: `fledge runs resume` goes on with it"
+            "run {run} was interrupted and does not belong to this server: use `fledge runs resume`"
         ))),
         Cancelled::Unknown => Err(Problem::not_found(format!("there is no run {run}"))),
     }

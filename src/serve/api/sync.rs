@@ -1,4 +1,4 @@
-//! `/v1/sync`: what runs of other machines tell.
+//! `/v1/sync`: the journals of runs on other machines.
 
 use super::super::http::{Operation, Problem};
 use super::super::{House, Topic, clock};
@@ -10,22 +10,22 @@ use axum::{Json, Router};
 use serde_json::json;
 use std::sync::Arc;
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/v1/sync", post(sync))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
-    let about = "Tells of a run of another machine: a piece of its journal, held against its chain and kept whole or not at all. \
-                 What came before changes nothing";
+    let about = "Receive a run of another machine: a part of its journal, checked against its chain and stored \
+                 completely or not at all. Known records change nothing";
     vec![
         Operation::post("/v1/sync", about)
             .takes::<Parcel>()
-            .answers::<Receipt>(200, "It is safe here, up to the record that is named")
-            .refuses(400, "It is no parcel")
-            .refuses(409, "It does not follow what is here (`send_from` names the first record that is wanted), or contradicts it")
-            .refuses(422, "It does not fit together"),
+            .answers::<Receipt>(200, "Stored, up to the named record")
+            .refuses(400, "Not a parcel")
+            .refuses(409, "The parcel contradicts the stored records, or records from `send_from` on are missing")
+            .refuses(422, "Inconsistent parcel"),
     ]
 }
 
@@ -34,7 +34,7 @@ async fn sync(State(house): State<Arc<House>>, body: Bytes) -> Result<Json<Recei
     let took = house.stored(move |store| {
         let parcel: Parcel = match serde_json::from_slice(&body) {
             Ok(parcel) => parcel,
-            Err(error) => return Ok(Err(Problem::bad_request(format!("the body is no parcel: {error}")))),
+            Err(error) => return Ok(Err(Problem::bad_request(format!("the body is not a parcel: {error}")))),
         };
         let machine = parcel.machine.clone();
         Ok(match take(store, parcel, now) {

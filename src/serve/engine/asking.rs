@@ -1,5 +1,6 @@
-//! Questions of runs to whoever looks after the server: each waits until it is answered, its time is over, or its run is stopped. Those of
-//! one run come one after the other, those of different runs side by side.
+//! Questions of runs to the operator of the server. Each question waits until it is answered, it
+//! expires, or its run is stopped. A run asks one question at a time; different runs ask
+//! concurrently.
 
 use super::ring::Ring;
 use crate::driver::{Asker, Consent, Question};
@@ -11,24 +12,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// A question that is open.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Pending {
-    /// What an answer names; no other question of the run ever has it.
+    /// The id that an answer refers to. It is unique within the run.
     pub id: String,
-    /// The sub-agent that wants it, by its path; null for the run itself.
+    /// The path of the sub-agent that asks; null for the run itself.
     pub of: Option<String>,
     /// The tool.
     pub tool: String,
-    /// The arguments, as they will be used.
+    /// The arguments that the call will use.
     pub args: Value,
-    /// Since when it is asked, as RFC 3339.
+    /// The time of the question, as RFC 3339.
     pub asked_at: String,
-    /// When it counts as denied; null for never.
+    /// The time at which the call counts as denied; null for never.
     pub until: Option<String>,
 }
 
-/// The questions of a run that are open.
+/// The open questions of a run.
 #[derive(Debug)]
 pub(super) struct Questions {
     run: RunId,
@@ -48,23 +49,23 @@ impl Questions {
         Arc::new(Self { run, life, open: Mutex::default(), ring })
     }
 
-    /// Who asks them.
+    /// Returns the callback by which the run asks questions.
     pub(super) fn asker(self: &Arc<Self>) -> Asker {
         let questions = Arc::clone(self);
         Asker::new(move |question| Arc::clone(&questions).ask(question))
     }
 
-    /// Those that are open, the oldest first.
+    /// Returns the open questions, the oldest first.
     pub(super) fn all(&self) -> Vec<Pending> {
         self.open().all.values().map(|(pending, _)| pending.clone()).collect()
     }
 
-    /// How many are.
+    /// Returns the number of open questions.
     pub(super) fn count(&self) -> usize {
         self.open().all.len()
     }
 
-    /// Answers one; `false` when it is not open any more.
+    /// Answers a question. Returns `false` if it is no longer open.
     pub(super) fn answer(&self, id: &str, consent: Consent) -> bool {
         let answer = {
             let mut open = self.open();
@@ -79,7 +80,7 @@ impl Questions {
         let number = self.put(question, answer);
         let _open = Withdrawn { questions: &self, number };
         self.tell();
-        answered.await.unwrap_or_else(|_| Consent::No("the server stops".into()))
+        answered.await.unwrap_or_else(|_| Consent::No("the server is stopping".into()))
     }
 
     fn put(&self, question: Question, answer: oneshot::Sender<Consent>) -> u64 {
@@ -111,7 +112,7 @@ impl Questions {
     }
 }
 
-/// Withdraws a question when nobody waits for its answer any more.
+/// A guard that withdraws a question when its answer is no longer awaited.
 struct Withdrawn<'q> {
     questions: &'q Questions,
     number: u64,

@@ -1,4 +1,5 @@
-//! The thread of runs: claims wishes while there is room, has all that were claimed go on side by side, and keeps their leases.
+//! The thread of runs. It claims queued requests while there is room, drives the claimed runs
+//! concurrently, and renews their leases.
 
 use super::work::{Came, Part};
 use super::{AGE, EngineFault, Shop};
@@ -15,18 +16,19 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a lease holds that nobody renews. It only counts for who looks from outside: a server that begins takes all of them back.
+/// The term of a lease without renewal. It matters only to outside observers: a starting server
+/// takes all leases back.
 const TERM: Duration = Duration::from_secs(60);
-/// How often they are renewed.
+/// The interval between renewals.
 const BEAT: Duration = Duration::from_secs(5);
-/// How long it is waited for a wish at a time.
+/// The longest wait of one claim for a request.
 const WAIT: Duration = Duration::from_secs(30);
-/// The pause after a queue that said no.
+/// The pause after an error of the queue.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Runs that another server has left, at most, that are looked at for a wish to end them.
+/// The largest number of interrupted runs that are checked for a pending cancellation.
 const LEFT: u32 = 10_000;
 
-/// The thread's own.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Crew {
     shop: Arc<Shop>,
@@ -35,7 +37,7 @@ pub(super) struct Crew {
     leases: Leases,
 }
 
-/// The leases of the wishes that are worked on.
+/// The leases of the requests under way.
 #[derive(Debug, Clone, Default)]
 struct Leases(Arc<Mutex<BTreeMap<JobId, Lease>>>);
 
@@ -45,7 +47,7 @@ impl Leases {
     }
 }
 
-/// Says that the thread is over, however it ended.
+/// A guard that announces the end of the thread, however it ends.
 struct Gone<'s>(&'s Shop);
 
 impl Drop for Gone<'_> {
@@ -68,10 +70,10 @@ impl Crew {
         let _gone = Gone(&shop);
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return tracing::error!(%error, "the thread of runs has no runtime"),
+            Err(error) => return tracing::error!(%error, "cannot start the runtime of the run thread"),
         };
         runtime.block_on(self.go_on());
-        runtime.shutdown_background(); // a blocking read of a dead network file system holds nobody up
+        runtime.shutdown_background(); // does not wait for blocked reads of a dead network file system
     }
 
     async fn go_on(&self) {
@@ -99,24 +101,25 @@ impl Crew {
         self.rest(running).await;
     }
 
-    /// Has all that run come to rest, and gives their wishes back.
+    /// Lets all runs come to rest, and returns their requests to the queue.
     async fn rest(&self, mut running: FuturesUnordered<LocalBoxFuture<'_, ()>>) {
         self.shop.live().values().for_each(|live| live.stop.ask_for_rest());
         let grace = self.shop.grace.get().copied().unwrap_or_default();
         let all = async { while running.next().await.is_some() {} };
         if tokio::time::timeout(grace, all).await.is_err() {
-            tracing::warn!(runs = running.len(), "runs are left in the middle: the next server goes on with them");
+            tracing::warn!(runs = running.len(), "some runs did not come to rest: the next server resumes them");
         }
-        drop(running); // what they have started ends with them
+        drop(running); // ends the processes of these runs
         let left: Vec<Lease> = std::mem::take(&mut *self.leases.all()).into_values().collect();
         for lease in left {
             if let Err(fault) = self.shop.queue.release(&lease, &Retry::Unused).await {
-                tracing::warn!(%fault, run = %lease.job, "a wish could not be given back: the next server takes it");
+                tracing::warn!(%fault, run = %lease.job, "cannot requeue a request: the next server takes the request");
             }
         }
     }
 
-    /// Takes back what an earlier server has left. Gives the runs that somebody wanted to end, of which that one did not hear any more.
+    /// Takes back the requests that an earlier server left. Returns the runs that were cancelled
+    /// before that server could end them.
     async fn taken_over(&self) -> Vec<RunId> {
         let prepared = async {
             self.shop.queue.take_back(&self.shop.pool).await?;
@@ -129,7 +132,7 @@ impl Crew {
             Ok::<_, EngineFault>(left.into_iter().map(|row| row.head.id).filter(is_cancelled).collect())
         };
         prepared.await.unwrap_or_else(|fault| {
-            tracing::error!(%fault, "what an earlier server has left cannot be looked through");
+            tracing::error!(%fault, "cannot read what an earlier server left");
             Vec::new()
         })
     }
@@ -139,14 +142,15 @@ impl Crew {
         match claimed {
             Ok(lease) => lease,
             Err(fault) => {
-                tracing::error!(%fault, "the queue cannot be read");
+                tracing::error!(%fault, "cannot read the queue");
                 tokio::time::sleep(PAUSE).await;
                 None
             }
         }
     }
 
-    /// Begins with a wish. One that is worked on already was lost while this machine slept, and is had again.
+    /// Starts the work on a request. If the run is already under way, the lease was lost while this
+    /// machine slept; the run then continues under the new lease.
     fn taken<'c>(&'c self, lease: Lease, part: &Arc<Part>) -> Option<LocalBoxFuture<'c, ()>> {
         let (job, run) = (lease.job.clone(), RunId::new(lease.job.as_str()));
         self.leases.all().insert(job, lease.clone());
@@ -156,16 +160,17 @@ impl Crew {
         let (shop, part) = (Arc::clone(&self.shop), Arc::clone(part));
         let work = async move {
             let came = AssertUnwindSafe(part.run(&shop, &lease)).catch_unwind().await;
-            let came = came.unwrap_or_else(|_| Came::failed("fledge failed inside"));
+            let came = came.unwrap_or_else(|_| Came::failed("internal error of fledge"));
             if let Err(fault) = self.over(&lease.job, &came).await {
-                tracing::error!(%fault, %run, "what a wish came to cannot be written down");
+                tracing::error!(%fault, %run, "cannot store the outcome of a request");
             }
             shop.let_go(&run, &came);
         };
         Some(work.boxed_local())
     }
 
-    /// Writes down what became of a wish: also by the lease under which it was claimed again meanwhile, where it was lost.
+    /// Records the outcome of a request. If the request was claimed again meanwhile, the outcome is
+    /// also recorded under the new lease.
     async fn over(&self, job: &JobId, came: &Came) -> Result<(), QueueFault> {
         loop {
             let Some(lease) = self.leases.all().remove(job) else { return Ok(()) };
@@ -177,7 +182,8 @@ impl Crew {
         let queue = &self.shop.queue;
         match came {
             Came::Ended { manifest } => match queue.complete(lease, &Manifest(manifest.clone())).await? {
-                // One that is lost comes again, and is found to be over.
+                // A request with a lost lease is claimed again, and its run is then found to have
+                // ended.
                 Completed::First | Completed::AlreadyDone | Completed::Lost => Ok(()),
             },
             Came::Refused(refusal) => released(queue.bury(lease, &refused(refusal)).await?),
@@ -189,19 +195,19 @@ impl Crew {
         }
     }
 
-    /// Renews the leases, for as long as the thread works.
+    /// Renews the leases while the thread works.
     async fn renew(&self) {
         loop {
             tokio::time::sleep(BEAT).await;
             let leases: Vec<Lease> = self.leases.all().values().cloned().collect();
             for lease in leases {
                 match self.shop.queue.renew(&lease).await {
-                    Ok(Renewed::Kept | Renewed::Lost) => {} // what is lost is claimed again, by nobody else
+                    Ok(Renewed::Kept | Renewed::Lost) => {} // this server claims a lost request again
                     Ok(Renewed::Cancelled) => {
                         let live = self.shop.live_run(&RunId::new(lease.job.as_str()));
                         live.iter().for_each(|live| live.cancel());
                     }
-                    Err(fault) => tracing::warn!(%fault, run = %lease.job, "a lease cannot be renewed"),
+                    Err(fault) => tracing::warn!(%fault, run = %lease.job, "cannot renew a lease"),
                 }
             }
         }
@@ -214,7 +220,7 @@ fn released(how: Released) -> Result<(), QueueFault> {
     }
 }
 
-/// A refusal as the queue keeps it: the reason, then why.
+/// Formats a refusal for the queue: the reason, then the message.
 fn refused(refusal: &super::Refusal) -> String {
     format!("{}: {}", refusal.reason, refusal.message)
 }

@@ -1,4 +1,5 @@
-//! Where wishes are taken in, cancelled and answered for. A wish is safe from a failure of the power before anybody hears that it was taken.
+//! Accepting and cancelling requests, and answering questions. A request is safe from a power
+//! failure before its acceptance is reported.
 
 use super::asking::Pending;
 use super::wish::{Asked, Choices, Unfit, Wish};
@@ -12,65 +13,66 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A wish that was taken in, now or before.
+/// A request that was accepted, now or earlier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The run that it becomes.
+    /// The run of the request.
     pub run: RunId,
-    /// Whether it was not known before.
+    /// True if the request was not known before.
     pub is_new: bool,
 }
 
-/// A wish that was not taken in; nothing has changed.
+/// The reason why a request was not accepted. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
-    /// It cannot be run as it is written.
+    /// The task cannot be run as written.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// It is larger than the queue takes.
-    #[error("the task has {bytes} bytes with its parameters, and {most} are taken")]
+    /// The request exceeds the size limit of the queue.
+    #[error("the task is too large: {bytes} bytes with its parameters, at most {most} are allowed")]
     TooLarge {
-        /// Its size.
+        /// The size, in bytes.
         bytes: usize,
-        /// The most.
+        /// The limit, in bytes.
         most: usize,
     },
-    /// Its key stands for another one.
+    /// The key belongs to another request.
     #[error("the key `{key}` belongs to run {run}, which has another task")]
     KeyTaken {
         /// The key.
         key: String,
-        /// The run that has it.
+        /// The run of the key.
         run: RunId,
     },
-    /// The server ends.
-    #[error("the server stops, and takes nothing in")]
+    /// The server is stopping.
+    #[error("the server is stopping and accepts no runs")]
     Stopping,
-    /// Something of our own went wrong.
+    /// An internal failure.
     #[error(transparent)]
     Fault(#[from] EngineFault),
 }
 
-/// What became of the wish to end a run.
+/// The effect of cancelling a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It never began, and never will.
+    /// The run had not begun, and will not begin.
     Never,
-    /// It is told, and ends soon.
+    /// The run was notified, and ends soon.
     Told,
-    /// It was over.
+    /// The run had already ended.
     Over,
-    /// Another process drives it, or nobody does: it is none of this server's.
+    /// This server does not drive the run. It holds the other process that does, or `None` if the
+    /// run was interrupted.
     Foreign(Option<String>),
     /// There is no such run.
     Unknown,
 }
 
 impl Engine {
-    /// Takes a wish in. The same wish with the same key is the same run.
+    /// Accepts a request. Equal requests with the same key have one run.
     ///
     /// # Errors
-    /// When it cannot be run, or cannot be written down.
+    /// If the task cannot be run, or the request cannot be stored.
     pub async fn accept(&self, asked: Asked) -> Result<Accepted, NotTaken> {
         let shop = &self.shop;
         if shop.stopping.is_cancelled() {
@@ -87,7 +89,7 @@ impl Engine {
         }
         let submitted = shop.queue.submit(&[spec(&run, &wish)?]).await.map_err(EngineFault::from)?;
         if submitted.contains(&Submitted::Duplicate) {
-            // Somebody was faster by an instant.
+            // A concurrent request with the same key was first.
             return self.known(&run, &wish).await?.ok_or(NotTaken::Fault(EngineFault::Failed));
         }
         shop.ring.run(json!({ "id": run, "state": "queued" }));
@@ -97,13 +99,14 @@ impl Engine {
     /// Returns the choices for a new run.
     ///
     /// # Errors
-    /// When it panicked.
+    /// If the lookup panicked.
     pub async fn choices(&self) -> Result<Choices, EngineFault> {
         let source = Arc::clone(&self.shop.source);
         beside(move || source.choices()).await
     }
 
-    /// The run of a key, where there is one: for the same wish.
+    /// Returns the existing run of the request's key, if any. It is an error if that run belongs to
+    /// another request.
     async fn known(&self, run: &RunId, wish: &Wish) -> Result<Option<Accepted>, NotTaken> {
         let Some(key) = wish.key.clone() else { return Ok(None) };
         let taken = |run: RunId| NotTaken::KeyTaken { key: key.clone(), run };
@@ -125,19 +128,20 @@ impl Engine {
         }
     }
 
-    /// Ends a run: one that waits never begins, one that is driven here ends soon.
+    /// Cancels a run. A waiting run never begins; a run that this server drives ends soon.
     ///
     /// # Errors
-    /// When what is kept cannot be read or written.
+    /// If the store or the queue cannot be read or written.
     pub async fn cancel(&self, run: &RunId) -> Result<Cancelled, EngineFault> {
         let job = JobId::parse(run.as_str())?;
-        // First written down: a server that is killed now is followed by one that knows.
+        // The queue records the cancellation first. If this server is killed now, the next server
+        // ends the run.
         let cancelled = self.shop.queue.cancel(&Scope::Job(job.clone())).await?;
         if cancelled.ended > 0 {
             self.shop.ring.run(json!({ "id": run, "state": "ended" }));
             return Ok(Cancelled::Never);
         }
-        // One that is over may be alive here for a moment longer.
+        // A run that has ended may stay in the list of live runs for a moment.
         if let Some(live) = self.shop.live_run(run)
             && self.outcome(run).await?.is_none()
         {
@@ -161,18 +165,18 @@ impl Engine {
         })
     }
 
-    /// The questions of a run that are open, the oldest first.
+    /// Returns the open questions of a run, the oldest first.
     pub fn questions(&self, run: &RunId) -> Vec<Pending> {
         self.shop.live_run(run).map(|live| live.questions.all()).unwrap_or_default()
     }
 
-    /// Answers a question of a run; `false` when it is not open any more.
+    /// Answers a question of a run. Returns `false` if it is no longer open.
     pub fn answer(&self, run: &RunId, question: &str, consent: Consent) -> bool {
         self.shop.live_run(run).is_some_and(|live| live.questions.answer(question, consent))
     }
 }
 
-/// The wish as a job of the queue.
+/// Builds the queue's job for a request.
 fn spec(run: &RunId, wish: &Wish) -> Result<JobSpec, NotTaken> {
     let unclear = |source| EngineFault::Unclear { run: run.clone(), source };
     let payload = serde_json::to_string(wish).map_err(unclear)?;
@@ -190,7 +194,8 @@ fn spec(run: &RunId, wish: &Wish) -> Result<JobSpec, NotTaken> {
     })
 }
 
-/// The id of the run of a key: the same for the same key, in the form of every other id (RFC 9562, version 8).
+/// Derives a run's id from its key, so equal keys give equal ids. It has the form of every other id
+/// (RFC 9562, version 8).
 fn of_key(project: &str, key: &str) -> RunId {
     let digest = sha256(format!("{project}\n{key}").as_bytes());
     let mut bytes = [0; 16];

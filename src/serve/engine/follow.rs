@@ -1,5 +1,6 @@
-//! What is told of a run, for who follows it: from the log of a run that is driven here, from the journal where that goes back further. Each
-//! follower asks when it can take more, so that none costs more memory than what is on its way.
+//! Following a run: its events come from the log of a live run, or from the journal for events that
+//! the log no longer holds. Each follower asks for more when it can take it, so it costs only the
+//! memory of the messages on their way.
 
 use super::live::Live;
 use super::log::{Cursor, Found, Told};
@@ -13,40 +14,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Bytes that are read from a journal at once.
+/// The number of bytes that are read from a journal at once.
 const PAGE: usize = 512 * 1024;
-/// How often the journal of a run is looked at that another process may drive.
+/// The interval between reads of the journal of a run that another process may drive.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Something for who follows.
+/// A message to a follower.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     /// An event.
     Told(Told),
-    /// The run is over: nothing more will come.
+    /// The end of the run; no message follows.
     End(Cursor, Value),
 }
 
-/// Somebody who follows a run.
+/// A follower of a run.
 #[derive(Debug)]
 pub struct Follower {
     shop: Arc<Shop>,
     engine: Engine,
     run: RunId,
     cursor: Cursor,
-    /// Held until its log was read to the end.
+    /// The live run, kept until its log was read to the end.
     live: Option<Arc<Live>>,
     begun: watch::Receiver<()>,
-    /// The last record of the journal that was read, where all were.
+    /// The last record of the journal, if the journal was read to its end.
     seen: Option<u64>,
     is_over: bool,
 }
 
 impl Engine {
-    /// Follows a run from a cursor on; nothing where all of it was read to its end.
+    /// Follows a run from a cursor. Returns `None` if everything was already read.
     ///
     /// # Errors
-    /// When there is no such run, or what is kept of it cannot be read.
+    /// If the run does not exist, or its data cannot be read.
     pub async fn follow(&self, run: &RunId, cursor: Cursor) -> Result<Option<Follower>, EngineFault> {
         self.outcome(run).await?;
         let shop = Arc::clone(&self.shop);
@@ -72,10 +73,10 @@ impl Engine {
 }
 
 impl Follower {
-    /// What comes next, as soon as there is anything; nothing after the end.
+    /// Waits for the next messages; `None` after the end.
     ///
     /// # Errors
-    /// When the journal cannot be read: nothing more comes.
+    /// If the journal cannot be read. No message follows.
     pub async fn next(&mut self) -> Result<Option<Vec<Message>>, EngineFault> {
         while !self.is_over {
             let found = match self.live.clone() {
@@ -117,14 +118,14 @@ impl Follower {
         Ok(Vec::new())
     }
 
-    /// What the journal has of a run that is not driven here, or was.
+    /// Reads the journal of a run that this server does not drive now.
     async fn read_journal(&mut self) -> Result<Vec<Message>, EngineFault> {
         self.begun.mark_unchanged();
         self.live = self.shop.live_run(&self.run);
         if self.live.is_some() {
             return Ok(Vec::new());
         }
-        let outcome = self.engine.outcome(&self.run).await?; // known before the journal is read, so that none of it is missed
+        let outcome = self.engine.outcome(&self.run).await?; // before the journal, so that no event is missed
         let page = self.page().await?;
         if !page.is_empty() {
             return Ok(self.give(page));
@@ -143,9 +144,9 @@ impl Follower {
         Ok(Vec::new())
     }
 
-    /// The next events of the journal; none where there is nothing new.
+    /// Returns the next events of the journal; empty if there are no new events.
     async fn page(&mut self) -> Result<Vec<Told>, EngineFault> {
-        let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // it is never closed
+        let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // never closed
         let (run, after, seen) = (self.run.clone(), self.cursor.seq, self.seen);
         let read = self.shop.stored(move |store| {
             let _reader = reader;
@@ -155,7 +156,7 @@ impl Follower {
                 return Ok((Vec::new(), Some(seen)));
             }
             let mut records = match told(store, &run, after) {
-                Err(ResumeFault::Store(StoreError::Unknown { .. })) => return Ok((Vec::new(), None)), // it waits
+                Err(ResumeFault::Store(StoreError::Unknown { .. })) => return Ok((Vec::new(), None)), // the run still waits
                 records => records?,
             };
             let (mut page, mut bytes) = (Vec::new(), 0);
@@ -182,9 +183,9 @@ impl Follower {
         told.into_iter().map(Message::Told).collect()
     }
 
-    /// Says that pieces are missing, in the words that every slow watcher hears.
+    /// Builds the warning about missing pieces that every slow watcher gets.
     fn left_out(&self, cursor: Cursor, missing: u64) -> Told {
-        let says = format!("{missing} pieces of text were left out: this watcher is slow");
+        let says = format!("skipped {missing} pieces of text: this client reads too slowly");
         let record = json!({
             "schema_version": EVENT_SCHEMA_VERSION,
             "run": self.run,

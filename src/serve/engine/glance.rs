@@ -1,4 +1,4 @@
-//! One run, as it is given out: one that waits or never began in the same form as every other one.
+//! One run as data. A request that waits or never began has the same form as a run.
 
 use super::work::said;
 use super::{Engine, EngineFault, Wish, now_ms};
@@ -11,14 +11,14 @@ use crate::store::{RunRow, Store, StoreError};
 use crate::verdict::{Reason, StopCause};
 use serde_json::{Value, json};
 
-/// Wishes without a run that are looked through for a name.
+/// The largest number of requests without a run that are searched for a name.
 const MOST_WAITING: u32 = 10_000;
 
 impl Engine {
-    /// The run that goes by an id, the start of one, or a key.
+    /// Finds a run by its id, a prefix of its id, or its key.
     ///
     /// # Errors
-    /// When there is none or more than one, or what is kept cannot be read.
+    /// If no run or several runs match, or the data cannot be read.
     pub async fn find(&self, name: &str) -> Result<RunId, EngineFault> {
         let wanted = name.to_owned();
         let found = self.shop.stored(move |store| Ok(store.find(&wanted)?)).await;
@@ -44,10 +44,10 @@ impl Engine {
         }
     }
 
-    /// A run as data: its row.
+    /// Returns the row of a run as JSON.
     ///
     /// # Errors
-    /// When there is none, or what is kept cannot be read.
+    /// If the run does not exist, or its data cannot be read.
     pub async fn row(&self, run: &RunId) -> Result<Value, EngineFault> {
         let wanted = run.clone();
         let found = self.shop.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
@@ -58,10 +58,10 @@ impl Engine {
         }
     }
 
-    /// The same with its story.
+    /// Returns the row of a run together with its story, as JSON.
     ///
     /// # Errors
-    /// As those of [`Engine::row`].
+    /// The errors of [`Engine::row`].
     pub async fn whole(&self, run: &RunId) -> Result<Value, EngineFault> {
         let wanted = run.clone();
         let found = self.shop.stored(move |store| {
@@ -91,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// How a run ended; nothing where it did not yet.
+    /// Returns the outcome of a run; `None` if it has not ended.
     pub(super) async fn outcome(&self, run: &RunId) -> Result<Option<Value>, EngineFault> {
         let row = self.row(run).await?;
         Ok(Some(row["outcome"].clone()).filter(|outcome| !outcome.is_null()))
@@ -106,7 +106,7 @@ impl Engine {
         Ok(self.wish_as_json(&job, &wish))
     }
 
-    /// What is known of a run only while it is driven here.
+    /// Adds the data that exists only while this server drives the run.
     pub(super) fn with_now(&self, run: &RunId, mut data: Value) -> Value {
         let live = self.shop.live_run(run);
         data["pending"] = json!(live.as_ref().map_or(0, |live| live.questions.count()));
@@ -114,7 +114,7 @@ impl Engine {
         data
     }
 
-    /// A wish that is no run, in the form of a row.
+    /// Returns a request without a run in the form of a row.
     pub(super) fn wish_as_json(&self, job: &JobRow, wish: &Wish) -> Value {
         let ended_at = || rfc3339(now_ms().saturating_sub(i64::try_from(milliseconds(job.since)).unwrap_or(0)));
         let end = |reason: String, exit_code: u8, is_cancelled: bool, summary: String| {
@@ -137,7 +137,7 @@ impl Engine {
                 end(reason.into(), code, known == Some(Reason::Cancelled), message.into())
             }
             (State::Dead | State::Done, _) => {
-                end(Reason::Internal.to_string(), Reason::Internal.exit_code(None), false, "it never began".into())
+                end(Reason::Internal.to_string(), Reason::Internal.exit_code(None), false, "the run never began".into())
             }
         };
         json!({
@@ -166,13 +166,13 @@ impl Engine {
     }
 }
 
-/// The row of a run, as data.
+/// Returns the row of a run as JSON.
 pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> {
     Ok(row_as_json(&row.clone().seen_at(now_ms()), &store.short(&row.head.id)?))
 }
 
 impl EngineFault {
-    /// What went wrong, with its causes, in one line.
+    /// Returns the error and its causes in one line.
     pub fn said(&self) -> String {
         said(self)
     }

@@ -1,4 +1,4 @@
-//! What a run has left, beside its files: its journal, its report as a page, and what it has changed.
+//! The generated artifacts of a run: its journal, its report as a page, and its patch.
 
 use super::{Engine, EngineFault};
 use crate::driver::{export, kept_as, story, terms, trees};
@@ -10,10 +10,10 @@ use crate::workspace::trees::{DiffForm, TreesFault};
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of what is given out at once.
+/// The size limit of one download, in bytes.
 pub(in crate::serve) const LARGEST: usize = 64 * 1024 * 1024;
 
-/// Where the trees of a run are found, and which ones they are as far as the journal says it.
+/// The workspace of a run's trees, and the trees that the journal names.
 struct Trees {
     workspace: PathBuf,
     base: Option<TreeId>,
@@ -21,10 +21,11 @@ struct Trees {
 }
 
 impl Engine {
-    /// The journal of a run, as `fledge runs export` writes it; nothing where it is too large.
+    /// Returns the journal of a run in the format of `fledge runs export`; `None` if it is too
+    /// large.
     ///
     /// # Errors
-    /// When there is no such run, or it cannot be read.
+    /// If the run does not exist, or the journal cannot be read.
     pub async fn journal(&self, run: &RunId) -> Result<Option<String>, EngineFault> {
         let run = run.clone();
         self.shop
@@ -44,10 +45,10 @@ impl Engine {
             .await
     }
 
-    /// The report of a run as a page in Markdown; nothing where there is none.
+    /// Returns the report of a run as Markdown; `None` if it has no report.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the report cannot be read.
     pub async fn page(&self, run: &RunId) -> Result<Option<String>, EngineFault> {
         let run = run.clone();
         self.shop
@@ -59,10 +60,10 @@ impl Engine {
             .await
     }
 
-    /// What a run has changed, for `git apply`; nothing where nothing is kept of it.
+    /// Returns the changes of a run as a patch for `git apply`; `None` if its trees are not kept.
     ///
     /// # Errors
-    /// When there is no such run, or git says no.
+    /// If the run does not exist, or git fails.
     pub async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, EngineFault> {
         let wanted = run.clone();
         let Trees { workspace, base, tree } = self.shop.stored(move |store| of(store, &wanted)).await?;
@@ -82,7 +83,7 @@ fn of(store: &Store, run: &RunId) -> Result<Trees, EngineFault> {
     let (story, fault) = story(store, &row);
     fault.map_or(Ok(()), Err)?;
     let home = PathBuf::from(&row.head.workspace);
-    // The checkout knows the trees of all its runs, also where the worktree is gone.
+    // The checkout has the trees of all its runs, even if the worktree is gone.
     let workspace = terms.worktree.map_or(home, |worktree| worktree.project);
     let tree = story.run.result().and_then(|result| result.tree);
     Ok(Trees { workspace, base: story.run.base().cloned(), tree })
@@ -92,7 +93,7 @@ fn fault(fault: TreesFault) -> EngineFault {
     EngineFault::Trees(fault)
 }
 
-/// Why a journal is not written to its end.
+/// The reason why an export of a journal stopped early.
 enum Stopped {
     TooLarge,
     Fault(EngineFault),

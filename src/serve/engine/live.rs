@@ -1,4 +1,5 @@
-//! A run that is driven here, as others see it: what it does, what it asks, what was told of it, and how it is stopped.
+//! A run that this server drives, as other parts see it: its current action, its questions, its
+//! log, and its stop.
 
 use super::asking::Questions;
 use super::log::Log;
@@ -10,7 +11,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// One of them.
+/// A live run.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) run: RunId,
@@ -24,7 +25,7 @@ pub(super) struct Live {
 
 #[derive(Debug, Default)]
 struct Course {
-    /// Whether anything was told of it.
+    /// True once the run has an event.
     has_begun: bool,
     turns: u64,
     doing: String,
@@ -37,7 +38,7 @@ impl Live {
         Arc::new(Self { run, log, questions, stop, ring, course, unwanted: CancellationToken::new() })
     }
 
-    /// Has it end as cancelled. One that another process has left can only be ended once it was taken up.
+    /// Cancels the run. A run that another process left can end only after it was resumed.
     pub(super) fn cancel(&self) {
         self.unwanted.cancel();
         if self.course().has_begun {
@@ -45,22 +46,22 @@ impl Live {
         }
     }
 
-    /// Whether somebody wants it to end.
+    /// Returns true if the run was cancelled.
     pub(super) fn is_unwanted(&self) -> bool {
         self.unwanted.is_cancelled()
     }
 
-    /// Waits until somebody does.
+    /// Waits until the run is cancelled.
     pub(super) async fn unwanted(&self) {
         self.unwanted.cancelled().await;
     }
 
-    /// What it does, in a few words.
+    /// Returns a short description of the run's current action.
     pub(super) fn doing(&self) -> Option<String> {
         Some(self.course().doing.clone()).filter(|doing| !doing.is_empty())
     }
 
-    /// Something was told of it.
+    /// Processes an event of the run.
     pub(super) fn hear(&self, record: &EventRecord) {
         self.log.add(record);
         let news = {
@@ -84,7 +85,8 @@ impl Live {
     }
 }
 
-/// What a run is busy with from this event on, in the words of `fledge runs show`.
+/// Returns the run's action after this event, in the wording of `fledge runs show`; `None` if the
+/// action does not change.
 fn doing(event: &AgentEvent, turns: &mut u64) -> Option<String> {
     let phase = match event {
         AgentEvent::Resumed { turn, .. } => {

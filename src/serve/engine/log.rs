@@ -1,6 +1,9 @@
-//! What was told of a run that is under way, for all who follow it: one log that all of them read, so that no reader costs memory and none
-//! holds the run up. It goes back so far as there is room; what is kept in the journal is read there by who is further behind, whole where it
-//! was told in pieces, and pieces that are gone are said to be.
+//! The event log of a live run. All followers read one log, so a follower costs no memory and never
+//! delays the run.
+//!
+//! The log keeps the newest events up to a size limit. A follower that is further behind reads the
+//! journal. The journal holds text in full, where the log has it in pieces. The follower is
+//! informed of pieces that are gone.
 
 use crate::driver::EventRecord;
 use std::collections::VecDeque;
@@ -9,23 +12,23 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Bytes of a log.
+/// The size limit of a log, in bytes.
 const MOST: usize = 512 * 1024;
-/// Bytes that a reader is given at once.
+/// The number of bytes that a reader gets at once.
 const AT_ONCE: usize = 64 * 1024;
 
-/// How far somebody has read. As text, the id of an event: its number, which no other event of the run has. So it means the same to a server
-/// that has begun anew.
+/// A reading position. As text it is the id of an event, which is unique within the run. It is
+/// therefore also valid after a restart of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of the newest event that was read.
     pub seq: u64,
-    /// Whether the end was read.
+    /// True if the end was read.
     pub ended: bool,
 }
 
 impl Cursor {
-    /// Behind this event.
+    /// Returns the position after an event.
     pub(super) fn at(seq: u64) -> Self {
         Self { seq, ended: false }
     }
@@ -38,7 +41,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text that is no cursor.
+/// A text that is not a valid cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid event id: expected e.g. `12` or `12.end`")]
 pub struct NoCursor;
@@ -55,29 +58,29 @@ impl FromStr for Cursor {
     }
 }
 
-/// An event on its way to who follows.
+/// An event on its way to a follower.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// How far somebody has read who has it.
+    /// The position after this event.
     pub cursor: Cursor,
-    /// The record, as JSON.
+    /// The record as JSON.
     pub json: Arc<str>,
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Found {
-    /// Events, in their order.
+    /// Events, in order.
     Some(Vec<Told>),
-    /// Nothing new yet.
+    /// No new events yet.
     Nothing,
-    /// What comes next is not here any more, or has never been: the journal has it.
+    /// The next event is not in the log, only in the journal.
     Behind,
-    /// Nothing new, and nothing more will come.
+    /// No new events, and none will follow.
     Over,
 }
 
-/// The log of a run while it is driven here.
+/// The log of a run that this server drives.
 #[derive(Debug)]
 pub(super) struct Log {
     window: Mutex<Window>,
@@ -88,15 +91,15 @@ pub(super) struct Log {
 struct Window {
     entries: VecDeque<Told>,
     bytes: usize,
-    /// Every event behind this number is here; `None`: not known before the first one.
+    /// The log holds every event after this number. `None` before the first event.
     floor: Option<u64>,
-    /// Events that there was no room for.
+    /// The number of events that were dropped for lack of room.
     dropped: u64,
     is_over: bool,
 }
 
 impl Log {
-    /// That of a run which begins, or which another process has left.
+    /// Creates the log of a new run, or of a run that another process left.
     pub(super) fn new(is_new: bool) -> Self {
         let floor = is_new.then_some(0);
         let window = Window { entries: VecDeque::new(), bytes: 0, floor, dropped: 0, is_over: false };
@@ -122,18 +125,18 @@ impl Log {
         self.changed.send_replace(());
     }
 
-    /// Says that nothing more will come.
+    /// Closes the log: no event follows.
     pub(super) fn close(&self) {
         self.window().is_over = true;
         self.changed.send_replace(());
     }
 
-    /// Hears when there is more.
+    /// Subscribes to changes of the log.
     pub(super) fn listen(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// What comes behind a cursor.
+    /// Reads the events after a cursor.
     pub(super) fn read(&self, cursor: &Cursor) -> Found {
         let window = self.window();
         match window.floor {
@@ -156,14 +159,15 @@ impl Log {
         }
     }
 
-    /// Where to go on for who has read all that the journal has and is still behind: only pieces are missing, so many at most.
+    /// Returns where a follower continues that has read the whole journal and is still behind the
+    /// log. Only pieces of text are missing then; the number is their upper bound.
     pub(super) fn skip(&self, cursor: &Cursor) -> Option<(Cursor, u64)> {
         let (floor, dropped) = {
             let window = self.window();
             (window.floor?, window.dropped)
         };
         let missing = floor.checked_sub(cursor.seq).filter(|missing| *missing > 0)?;
-        Some((Cursor::at(floor), missing.min(dropped))) // a resume leaves numbers out, and no event
+        Some((Cursor::at(floor), missing.min(dropped))) // a resume skips numbers, so the gap may hold fewer events
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {

@@ -1,4 +1,4 @@
-//! The list of all: runs that wait, run, or are over, the newest first.
+//! The list of all runs: waiting, running and ended, the newest first.
 
 use super::glance::as_json;
 use super::{Engine, EngineFault, Wish, now_ms};
@@ -8,7 +8,7 @@ use crate::store::{Filter, Only, RunRow, StoreError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Which runs are wanted.
+/// A filter by state or outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say it")]
 pub enum Which {
@@ -21,29 +21,29 @@ pub enum Which {
     Failed,
 }
 
-/// What is listed.
+/// A query for a page of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// At most so many.
+    /// The largest number of runs on the page.
     pub limit: u32,
-    /// Those behind: what [`Page::next`] said, or the id of a run.
+    /// The start of the page: [`Page::next`] of the page before, or the id of a run.
     pub before: Option<String>,
-    /// Only those that are so.
+    /// The state or outcome of the listed runs.
     pub which: Option<Which>,
-    /// Only those with this text in their title, task, model, id, key, reason or branch.
+    /// A text that the title, task, model, id, key, reason or branch must contain.
     pub text: Option<String>,
 }
 
-/// A part of the list.
+/// A page of the list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// Runs, the newest first.
     pub runs: Vec<Value>,
-    /// Where the next part begins; nothing where there is none.
+    /// The start of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// Where a part of the list begins: among the wishes without a run, and among the runs.
+/// The start of a page: a position among the requests without a run, and one among the runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Place {
     wish: Option<u64>,
@@ -67,10 +67,10 @@ impl Place {
     }
 }
 
-/// One in the list.
+/// An entry of the list.
 #[derive(Debug)]
 enum Listed {
-    /// A wish that is no run.
+    /// A request without a run.
     Wish {
         place: u64,
         at_ms: i64,
@@ -91,7 +91,8 @@ impl Listed {
     }
 }
 
-/// Both in one list, the newest first; each keeps its own order, by which the next part begins.
+/// Merges both lists, the newest first. Each list keeps its own order, because the next page begins
+/// by that order.
 fn merged(wishes: Vec<Listed>, runs: Vec<Listed>) -> Vec<Listed> {
     let (mut wishes, mut runs) = (wishes.into_iter().peekable(), runs.into_iter().peekable());
     let mut all = Vec::new();
@@ -109,10 +110,10 @@ fn merged(wishes: Vec<Listed>, runs: Vec<Listed>) -> Vec<Listed> {
 }
 
 impl Engine {
-    /// A part of the list of all runs.
+    /// Returns a page of the list of all runs.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// If the store or the queue cannot be read.
     pub async fn list(&self, listing: &Listing) -> Result<Page, EngineFault> {
         let mut place = Place::read(listing.before.as_deref());
         let wishes = self.wishes(listing, &place).await?;
@@ -134,7 +135,7 @@ impl Engine {
         Ok(Page { runs: runs.collect(), next })
     }
 
-    /// The wishes that are no runs.
+    /// Lists the requests without a run.
     async fn wishes(&self, listing: &Listing, place: &Place) -> Result<Vec<Listed>, EngineFault> {
         let states: &[State] = match listing.which {
             None => &[State::Queued, State::Running, State::Dead, State::Cancelled],
@@ -171,7 +172,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Those of them that never became a run.
+    /// Returns the requests that have no run.
     async fn unbegun(&self, wishes: Vec<(JobRow, Wish)>) -> Result<Vec<(JobRow, Wish)>, EngineFault> {
         self.shop
             .stored(move |store| {
@@ -212,10 +213,10 @@ impl Engine {
             .await
     }
 
-    /// Runs that wait, and those that are driven here.
+    /// Returns the numbers of waiting runs and of runs that this server drives.
     ///
     /// # Errors
-    /// When the queue cannot be read.
+    /// If the queue cannot be read.
     pub async fn figures(&self) -> Result<BTreeMap<&'static str, u64>, EngineFault> {
         let status = self.shop.queue.status(None).await?;
         let running = self.running() as u64;

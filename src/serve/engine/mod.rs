@@ -1,13 +1,21 @@
-//! What drives runs: wishes are written down before they are answered, taken up one after the other as there is room, and driven side by side
-//! on a thread of their own, so that a busy run holds no request up. Whatever was under way when a server ended goes on with the next one:
-//! nothing is lost, and nothing is done twice.
+//! The engine that drives the runs of a server.
+//!
+//! A request is stored before it is answered. The engine starts requests in order as there is room,
+//! and drives their runs concurrently on a separate thread, so a busy run never delays an HTTP
+//! request. When a server ends, the next server continues its runs: no run is lost, and no work is
+//! done twice.
 //!
 //! ```text
-//! wish     what is asked for, and who makes a task of it     desk     taken in, cancelled, answered
-//! crew     the thread: which wish is next, and its lease      work     one run, from its wish to its end
-//! live     a run under way, as others see it: log, asking     follow   what is told of a run, for who follows it
-//! look     the list of all     glance   one of them     left     what it has left
-//! orders   what the scheduler wants
+//! wish     the request for a run, and the task source
+//! desk     accepts, cancels, answers
+//! crew     the thread: claims requests, renews leases
+//! work     one run, from request to end
+//! live     a run under way: log, questions, stop
+//! follow   the events of a run for a follower
+//! look     the list of all runs
+//! glance   one run
+//! left     its generated artifacts
+//! orders   the runs of the scheduler
 //! ```
 
 mod asking;
@@ -47,74 +55,75 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The queue of a project, beside its database.
+/// The file name of the project's queue, beside its database.
 const QUEUE: &str = "queue.db";
-/// Where the wishes of a server wait.
+/// The queue's pool for the requests of a server.
 const POOL: &str = "serve";
-/// How long what is over is remembered by the queue, and so for how long a key stands for one wish alone.
+/// The time for which the queue remembers ended requests. A key identifies one request for that
+/// long.
 const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Journals that are folded at once for who follows, and all that look into what is kept.
+/// The limits of concurrent journal reads for followers, and of all concurrent reads of the store.
 const READERS: usize = 2;
 const LOOKS: usize = 6;
-/// What ending takes beside the grace: the thread has to see that it is over.
+/// The time that the thread gets to end, in addition to the grace period.
 const LAST: Duration = Duration::from_secs(5);
 
-/// What an engine works with.
+/// The parts from which an engine is built.
 #[derive(Debug)]
 pub struct Terms {
-    /// Where fledge keeps its state.
+    /// The directory of fledge's state.
     pub state_dir: PathBuf,
-    /// Whose runs these are.
+    /// The project that owns the runs.
     pub project: PathBuf,
-    /// Runs at once.
+    /// The limit of concurrent runs.
     pub most: usize,
-    /// Who makes tasks of wishes.
+    /// The source of tasks for requests.
     pub source: Arc<dyn Source>,
-    /// Where its news are told.
+    /// The sender of news.
     pub bell: Bell,
 }
 
-/// What was wrong.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineFault {
-    /// What is kept cannot be read or written.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The queue cannot be read or written.
     #[error(transparent)]
     Queue(#[from] QueueFault),
-    /// A name that no queue takes.
+    /// The queue does not accept a name.
     #[error(transparent)]
     Name(#[from] NameFault),
     /// The journal of a run cannot be read.
     #[error(transparent)]
     Journal(#[from] crate::driver::ResumeFault),
-    /// What a run has left of its files cannot be looked at.
-    #[error("what the run has changed cannot be told")]
+    /// The file changes of a run cannot be read.
+    #[error("cannot read the changes of the run")]
     Trees(#[source] crate::workspace::trees::TreesFault),
-    /// What is written in the queue is not what this program wrote.
-    #[error("the wish for run {run} cannot be read")]
+    /// The stored request cannot be parsed.
+    #[error("cannot read the request for run {run}")]
     Unclear {
-        /// Which one.
+        /// The run of the request.
         run: RunId,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// The system gives no thread.
-    #[error("cannot start the thread of runs")]
+    /// The system cannot start a thread.
+    #[error("cannot start the run thread")]
     NoThread(#[source] io::Error),
-    /// Work of our own panicked.
-    #[error("the engine failed inside")]
+    /// An internal task panicked.
+    #[error("internal error of the engine")]
     Failed,
 }
 
-/// The runs of a server. Clones are the same one.
+/// The runs of a server. Clones share one engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
     shop: Arc<Shop>,
 }
 
-/// What the thread of runs and all others share.
+/// The state shared by the thread of runs and all other parts.
 #[derive(Debug)]
 struct Shop {
     state_dir: PathBuf,
@@ -124,25 +133,25 @@ struct Shop {
     source: Arc<dyn Source>,
     ring: Ring,
     live: Mutex<BTreeMap<RunId, Arc<Live>>>,
-    /// Told when a run begins to be driven here.
+    /// Notified when this server begins to drive a run.
     begun: watch::Sender<()>,
-    /// Opened stores that nobody uses now.
+    /// Open stores that are not in use.
     stores: Mutex<Vec<Store>>,
     readers: Arc<Semaphore>,
     looks: Arc<Semaphore>,
-    /// Cancelled when no further run begins, and those under way are to rest.
+    /// Cancelled when no further run may begin and all live runs must come to rest.
     stopping: CancellationToken,
     grace: OnceLock<Duration>,
-    /// Cancelled when the thread is over.
+    /// Cancelled when the thread has ended.
     gone: CancellationToken,
 }
 
 impl Engine {
-    /// Opens the project's queue and starts the thread: what an earlier server has left goes on. Only one process may have the project so. It
-    /// blocks, for a short time.
+    /// Opens the project's queue and starts the thread, which continues the runs of an earlier
+    /// server. Only one process may run an engine for a project. It blocks for a short time.
     ///
     /// # Errors
-    /// When the queue cannot be opened, or there is no thread.
+    /// If the queue cannot be opened, or the thread cannot be started.
     pub fn start(terms: Terms) -> Result<Self, EngineFault> {
         let Terms { state_dir, project, most, source, bell } = terms;
         let queue = SqliteQueue::open(&project_dir(&state_dir, &project).join(QUEUE))?;
@@ -164,26 +173,28 @@ impl Engine {
         });
         let crew = Crew::new(Arc::clone(&shop), most.max(1))?;
         let thread = std::thread::Builder::new().name("fledge-runs".into()).spawn(move || crew.work());
-        drop(thread.map_err(EngineFault::NoThread)?); // it ends by itself: `stop` waits for that
+        drop(thread.map_err(EngineFault::NoThread)?); // not joined: `stop` waits for its end
         Ok(Self { shop })
     }
 
-    /// Has no further run begin, and those under way come to rest within the grace: each is left where nothing is under way that cannot be
-    /// done again. Those that do not get there are left as a kill would leave them. The next server goes on with all of them.
+    /// Stops the engine. No further run begins, and live runs come to rest within the grace period.
+    ///
+    /// A resting run has nothing under way that cannot be repeated. Runs that do not come to rest
+    /// in time are left as after a kill. The next server continues all of them.
     pub async fn stop(&self, grace: Duration) {
         let _first = self.shop.grace.set(grace);
         self.shop.stopping.cancel();
         if tokio::time::timeout(grace.saturating_add(LAST), self.shop.gone.cancelled()).await.is_err() {
-            tracing::warn!("the thread of runs did not end in time");
+            tracing::warn!("the run thread did not end in time");
         }
     }
 
-    /// Whether the thread of runs is at work.
+    /// Returns true if the thread of runs is working.
     pub fn is_alive(&self) -> bool {
         !self.shop.gone.is_cancelled()
     }
 
-    /// How many runs are driven here now.
+    /// Returns the number of runs that this server drives now.
     pub fn running(&self) -> usize {
         self.shop.live().len()
     }
@@ -198,12 +209,13 @@ impl Shop {
         self.live().get(run).cloned()
     }
 
-    /// Looks into what is kept, where that may block: so many at once, also where nobody waits for it any more.
+    /// Reads the store on a blocking thread. The number of concurrent reads is limited, and an
+    /// abandoned read counts until it ends.
     async fn stored<T: Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&Store) -> Result<T, EngineFault> + Send + 'static,
     ) -> Result<T, EngineFault> {
-        let (shop, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // it is never closed
+        let (shop, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // never closed
         beside(move || {
             let _looks = looks;
             let idle = shop.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -216,7 +228,7 @@ impl Shop {
     }
 }
 
-/// Does what may block.
+/// Runs work that may block.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineFault> {
     tokio::task::spawn_blocking(work).await.map_err(|_| EngineFault::Failed)
 }

@@ -1,4 +1,4 @@
-//! Runs that the scheduler wants: wishes like all others, with keys that say for which moment each is.
+//! The runs of the scheduler: requests like all others, with a key for the scheduled time.
 
 use super::{Asked, Engine, NotTaken, Overrides, TaskOf};
 use crate::id::RunId;
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The most letters that are said of why a run went wrong.
+/// The largest number of characters of a failure's description.
 const LONGEST: usize = 300;
-/// How often it is looked whether a run is over.
+/// The interval between checks for the end of a run.
 const POLL: Duration = Duration::from_secs(1);
 
 impl Submit for Engine {
@@ -23,7 +23,7 @@ impl Submit for Engine {
         async move {
             match self.accept(asked).await {
                 Ok(accepted) => Ok(accepted.run),
-                // The file is another one since: what was begun for this moment is what counts.
+                // The task's file has changed since. The run that was begun for this time counts.
                 Err(NotTaken::KeyTaken { run, .. }) => Ok(run),
                 Err(NotTaken::Stopping) => Err(JobError::Resting),
                 Err(fault @ NotTaken::Fault(_)) => Err(JobError::retryable(&fault)),
@@ -51,7 +51,7 @@ impl Submit for Engine {
 
 fn end(outcome: &Value) -> TaskEnd {
     let is_well = outcome["exit_code"] == 0;
-    let word = outcome["reason"].as_str().unwrap_or("it has ended");
+    let word = outcome["reason"].as_str().unwrap_or("ended");
     let why = outcome["summary"].as_str().and_then(|why| why.lines().next()).filter(|why| !is_well && !why.is_empty());
     let why = why.map(|why| format!(": {}", why.chars().take(LONGEST).collect::<String>()));
     TaskEnd { is_well, said: format!("{word}{}", why.unwrap_or_default()) }

@@ -1,19 +1,19 @@
-//! Where the engine tells its news.
+//! The news of the engine.
 
 use super::super::bell::{Bell, Topic};
 use serde_json::Value;
 
-/// The bell, for what the engine has to say.
+/// The sender of the engine's news.
 #[derive(Debug, Clone)]
 pub(super) struct Ring(pub(super) Bell);
 
 impl Ring {
-    /// About a run.
+    /// Sends news about a run.
     pub(super) fn run(&self, data: Value) {
         self.0.ring(Topic::Run, data);
     }
 
-    /// About a question.
+    /// Sends news about a question.
     pub(super) fn confirmation(&self, data: Value) {
         self.0.ring(Topic::Confirmation, data);
     }

@@ -1,4 +1,4 @@
-//! What somebody wishes to have done, and who makes a task of it and says with what it is done.
+//! The request for a run, and the source that turns it into a task with settings.
 
 use crate::driver::Settings;
 use crate::id::RunId;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is asked for.
+/// A request, as it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The task.
@@ -18,20 +18,21 @@ pub struct Asked {
     pub params: BTreeMap<String, String>,
     /// The settings that replace those of the task.
     pub overrides: Overrides,
-    /// The same for the same wish, so that it can be said twice and is done once.
+    /// A key for repeated requests: equal requests with the same key create one run.
     pub key: Option<String>,
 }
 
 /// Settings of a request that replace those of the task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
-    /// The models, in order of preference; empty: those of the task.
+    /// The models, in order of preference; if empty, those of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
-    /// The lanes of the gate; empty: those of the task.
+    /// The lanes of the gate; if empty, those of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<String>,
-    /// The most that the run may cost, in millionths of a US dollar; the smaller bound holds.
+    /// The cost limit of the run, in millionths of a US dollar. The lower limit of request and task
+    /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<u64>,
 }
@@ -42,7 +43,7 @@ impl Overrides {
         *self == Self::default()
     }
 
-    /// Sets them in a task.
+    /// Applies the settings to a task.
     pub fn set_in(&self, task: &mut Task) {
         if !self.models.is_empty() {
             task.models.clone_from(&self.models);
@@ -54,156 +55,159 @@ impl Overrides {
     }
 }
 
-/// Where a task is from.
+/// The origin of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOf {
-    /// Its whole text.
+    /// The complete text of the task.
     Text(String),
-    /// A file of the workspace, by its path from there.
+    /// A file of the workspace, by its relative path.
     Path(String),
-    /// The task of an earlier run, as that run had it.
+    /// The task of an earlier run, with the settings of that run.
     Again(RunId),
-    /// A text that goes on from the conversation of a run that is over.
+    /// A text that continues the conversation of an ended run.
     After(RunId, String),
 }
 
-/// A wish that was found to be sound, as it waits for its turn: all that a run is made of later.
+/// A checked request that waits in the queue. It contains everything that the run needs later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
-    /// The task's text, as it was when it was asked for.
+    /// The task's text at the time of the request.
     pub text: String,
-    /// Where it is from: a whole path, or `-`.
+    /// The origin of the text: an absolute path, or `-`.
     pub source: String,
     /// Values for its parameters.
     pub params: BTreeMap<String, String>,
     /// The settings that replace those of the task.
     #[serde(default, skip_serializing_if = "Overrides::is_empty")]
     pub overrides: Overrides,
-    /// The task of an earlier run, in place of the text.
+    /// The task of an earlier run, which replaces the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Box<Task>>,
-    /// The run that is over and whose conversation this one goes on from.
+    /// The ended run whose conversation this run continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<RunId>,
-    /// The name that was given to the run.
+    /// The key of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The task's title.
     pub title: String,
-    /// The SHA-256 digest of what the model is asked, in hexadecimal.
+    /// The SHA-256 digest of the prompt, in hexadecimal.
     pub task_digest: String,
-    /// When it was asked for, in milliseconds since 1970.
+    /// The time of the request, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-/// A task that cannot be run as it is written.
+/// The reason why a task cannot be run as written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Unfit {
-    /// In a few words.
+    /// A short description.
     pub message: String,
-    /// Each thing that is wrong with its text.
+    /// The faults in the task's text.
     pub flaws: Vec<Flaw>,
 }
 
-/// Something that is wrong with a task's text.
+/// A fault in a task's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Flaw {
-    /// Its line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Its column, from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: Option<String>,
-    /// The field of the request with the fault, unless it is in the text: `path`, `params.NAME`, `models`, `lanes`.
+    /// The field of the request with the fault, unless it is in the text: `path`, `params.NAME`,
+    /// `models`, `lanes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
 impl Unfit {
-    /// A part of a request that is wrong as a whole.
+    /// Creates the error of a request field that is wrong as a whole.
     pub fn of_field(field: &str, message: String) -> Self {
         let flaw = Flaw { line: 1, column: 1, message: message.clone(), hint: None, field: Some(field.into()) };
         Self { message, flaws: vec![flaw] }
     }
 }
 
-/// A run that cannot be begun, or not be gone on with.
+/// The reason why a run cannot begin or resume.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The reason whose exit code says it.
+    /// The reason that determines the exit code.
     pub reason: Reason,
-    /// Why, in one line.
+    /// The cause, in one line.
     pub message: String,
 }
 
 /// The choices for a new run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Choices {
-    /// The models of the configuration, and the one that is used where a task names none.
+    /// The models of the configuration, and the default model.
     pub models: Vec<String>,
-    /// The model that is used where a task names none.
+    /// The model for tasks that name none.
     pub default_model: Option<String>,
     /// The lanes.
     pub lanes: Vec<String>,
-    /// The tasks in the folder `tasks`, by their paths.
+    /// The tasks in the folder `tasks`, by path.
     pub tasks: Vec<TaskChoice>,
 }
 
-/// A task of the workspace that can be chosen.
+/// A task of the workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TaskChoice {
-    /// Its file, from the workspace.
+    /// The path of its file, relative to the workspace.
     pub path: String,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// The parameters that it declares.
+    /// The declared parameters.
     pub params: Vec<ParamChoice>,
-    /// The fault of a task that cannot be run.
+    /// The reason why the task cannot be run, if any.
     pub fault: Option<String>,
 }
 
 /// A parameter that a task declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParamChoice {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether a value must be given.
+    /// True if a value must be given.
     pub required: bool,
-    /// The value where none is given.
+    /// The default value.
     pub default: Option<String>,
-    /// The only values; empty: any.
+    /// The allowed values; if empty, any value.
     pub choices: Vec<String>,
-    /// Its purpose.
+    /// The purpose.
     pub description: Option<String>,
 }
 
-/// Who makes tasks of wishes. Each of these may block, and is called where that harms nobody.
+/// The source of tasks for requests. Its methods may block, and are called on a thread where they
+/// may.
 pub trait Source: fmt::Debug + Send + Sync {
-    /// Looks whether what is asked for can be done; nothing is begun.
+    /// Checks a request without starting it.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the request.
     fn check(&self, asked: &Asked, now_ms: i64) -> Result<Wish, Unfit>;
 
-    /// The task of a wish, and with what it is done, but for who is asked.
+    /// Returns the task of a request and its settings, without the callback for questions.
     ///
     /// # Errors
-    /// When it cannot be begun.
+    /// If the run cannot begin.
     fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal>;
 
-    /// The choices for a new run.
+    /// Returns the choices for a new run.
     fn choices(&self) -> Choices;
 
-    /// The search path in which git is found.
+    /// Returns the search path for git.
     fn search_path(&self) -> String;
 
-    /// Where a run works, and with what it is gone on with, but for who is asked.
+    /// Returns the place in which a run works and its settings for a resume, without the callback
+    /// for questions.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// If the run cannot resume.
     fn resume(&self, run: &RunId) -> Result<(Isolation, Settings), Refusal>;
 }

@@ -1,4 +1,5 @@
-//! One run, from its wish to its end: begun, gone on with where another server has left it, or found to be over.
+//! One run, from its request to its end. It is begun, continued after another server, or found to
+//! have ended.
 
 use super::live::Live;
 use super::wish::{Refusal, Wish};
@@ -17,21 +18,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex as Turnstile, MutexGuard};
 
-/// Tries of what may go better later: a full disk, another process at work.
+/// The number of attempts for failures that may pass: a full disk, another process at work.
 const TRIES: u32 = 5;
-/// The pause before another one.
+/// The pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What became of a wish.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Came {
-    /// The run is over; this is kept of it.
+    /// The run has ended; the queue keeps this manifest.
     Ended { manifest: String },
-    /// It could not be begun, or not be gone on with.
+    /// The run could not begin or resume.
     Refused(Refusal),
-    /// Not now.
+    /// The work must be retried later.
     Later { why: String, after: Duration },
-    /// It is gone on with by the next server.
+    /// The run rests, and the next server continues it.
     Rests,
 }
 
@@ -57,7 +58,7 @@ impl From<EngineFault> for Came {
     }
 }
 
-/// What the runs of a server share.
+/// The state shared by the runs of a server.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Held by the one run that works in the checkout itself.
@@ -65,7 +66,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Works on a wish.
+    /// Works on a request.
     pub(super) async fn run(&self, shop: &Arc<Shop>, lease: &Lease) -> Came {
         let run = RunId::new(lease.job.as_str());
         let (found, wish) = match (state(shop, &run).await, serde_json::from_str::<Wish>(&lease.payload)) {
@@ -82,7 +83,7 @@ impl Part {
                     json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
                 Came::Ended { manifest }
             }
-            Some(RunState::Running { holder }) => Came::Later { why: format!("{holder} drives it"), after: PAUSE },
+            Some(RunState::Running { holder }) => Came::Later { why: format!("{holder} drives the run"), after: PAUSE },
         };
         match came {
             Came::Refused(Refusal { reason: Reason::IoError | Reason::Blocked, message })
@@ -94,12 +95,12 @@ impl Part {
         }
     }
 
-    /// Ends a run that somebody had cancelled before the server that drove it was gone.
+    /// Ends a run that was cancelled before its server was gone.
     pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> Came {
         let live = shop.take_on(run, 0, false);
         live.cancel();
         let came = AssertUnwindSafe(self.go_on(shop, &live)).catch_unwind().await;
-        let came = came.unwrap_or_else(|_| Came::failed("fledge failed inside"));
+        let came = came.unwrap_or_else(|_| Came::failed("internal error of fledge"));
         shop.let_go(run, &came);
         came
     }
@@ -121,8 +122,8 @@ impl Part {
         came(agent.run_task(task).await, live)
     }
 
-    /// Where a run works: in a worktree of its own, or alone in the checkout. Nothing where it was cancelled before its turn came, or the
-    /// server stops.
+    /// Waits for a run's place: a worktree is always free, the checkout admits one run. Returns
+    /// `None` if the run is cancelled first or the server stops.
     async fn place(&self, shop: &Shop, live: &Live, isolation: Isolation) -> Option<Option<MutexGuard<'_, ()>>> {
         if isolation == Isolation::Worktree {
             return Some(None);
@@ -135,7 +136,7 @@ impl Part {
         }
     }
 
-    /// Goes on with a run that another server has left, where it worked before.
+    /// Continues a run that another server left, in its earlier place.
     async fn go_on(&self, shop: &Arc<Shop>, live: &Arc<Live>) -> Came {
         let (source, run) = (Arc::clone(&shop.source), live.run.clone());
         let (isolation, settings) = match beside(move || source.resume(&run)).await {
@@ -144,7 +145,7 @@ impl Part {
             Err(fault) => return fault.into(),
         };
         let alone = self.place(shop, live, isolation).await;
-        // One that was cancelled does no more than to end.
+        // A cancelled run needs no place, because it only ends.
         if alone.is_none() && !live.is_unwanted() {
             return Came::Rests;
         }
@@ -178,7 +179,7 @@ fn came(ended: Result<TaskResult, RunError>, live: &Live) -> Came {
 }
 
 impl Shop {
-    /// Shows a run as one that is driven here.
+    /// Adds a run to the live runs.
     fn take_on(&self, run: &RunId, life: u64, is_new: bool) -> Arc<Live> {
         let live = Live::new(run.clone(), life, is_new, self.ring.clone());
         self.live().insert(run.clone(), Arc::clone(&live));
@@ -189,7 +190,7 @@ impl Shop {
         live
     }
 
-    /// Shows that it is not any more.
+    /// Removes a run from the live runs.
     pub(super) fn let_go(&self, run: &RunId, came: &Came) {
         let live = self.live().remove(run);
         if let Some(live) = live {
@@ -203,7 +204,7 @@ impl Shop {
     }
 }
 
-/// How far a run is; nothing where it was never begun.
+/// Returns the state of a run; `None` if it never began.
 async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<RunState>, EngineFault> {
     let run = run.clone();
     shop.stored(move |store| match store.run(&run) {
@@ -214,7 +215,7 @@ async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<RunState>, Engine
     .await
 }
 
-/// An error and its causes, in one line.
+/// Formats an error and its causes in one line.
 pub(super) fn said(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {

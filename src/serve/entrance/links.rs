@@ -1,5 +1,5 @@
-//! One-time links: each a file named by the digest of its code, which is removed by whoever uses it first. So another process can make
-//! one, and none is used twice.
+//! One-time links. Each link is a file named after the digest of its code, and its first use
+//! removes the file. Another process can therefore create a link, and no link works twice.
 
 use super::{ServeFault, expiry, secret};
 use crate::store::{make_private, read_text, sha256, write_whole};
@@ -8,20 +8,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a link holds.
+/// The lifetime of a link.
 const LASTS: Duration = Duration::from_secs(15 * 60);
-/// Bytes of the longest file of one.
+/// The size limit of a link's file, in bytes.
 const LONGEST: usize = 64;
 
-/// The code of a link that nobody has used yet.
+/// A one-time link that is not used yet.
 #[derive(Debug)]
 pub struct Link;
 
 impl Link {
-    /// Makes one for the server of this folder; gives its code, which is kept nowhere.
+    /// Creates a link for the server of this folder. Returns its code, which is stored nowhere.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the link cannot be written.
     pub fn make(folder: &Path, now: Timestamp) -> Result<String, ServeFault> {
         let (code, folder) = (secret()?, place(folder));
         make_private(&folder)?;
@@ -30,21 +30,21 @@ impl Link {
         Ok(code)
     }
 
-    /// How long one holds.
+    /// Returns the lifetime of a link.
     pub fn lasts() -> Duration {
         LASTS
     }
 
-    /// Uses one up. `false` where it is none, has expired, or was used before.
+    /// Uses up a link. Returns `false` if it does not exist, has expired, or was used before.
     pub(super) fn redeem(folder: &Path, code: &str, now: Timestamp) -> bool {
         let path = place(folder).join(sha256(code.as_bytes()));
         let until = read_text(&path, LONGEST).ok().flatten().as_deref().and_then(expiry);
-        // Of two at once only one removes it.
+        // Only one of two concurrent requests can remove the file.
         let is_first = fs::remove_file(&path).is_ok();
         is_first && until.is_some_and(|until| now.as_millisecond() < until)
     }
 
-    /// Removes those that have expired; says how many.
+    /// Removes expired links. Returns their number.
     pub(super) fn sweep(folder: &Path, now: Timestamp) -> usize {
         let files = fs::read_dir(place(folder)).into_iter().flatten().flatten().map(|entry| entry.path());
         let is_over = |path: &PathBuf| {

@@ -1,5 +1,7 @@
-//! Who gets in: whoever has the token, or a session that a one-time link has begun. Of links and sessions only digests are kept, each a
-//! file of the server's folder, so that they outlive it and another process can make a link.
+//! Authentication: by the token, or by a session that began with a one-time link.
+//!
+//! fledge keeps only digests of links and sessions, each as a file in the server's folder. They
+//! therefore survive a restart, and another process can create a link.
 
 mod links;
 mod sessions;
@@ -14,10 +16,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use sessions::Sessions;
 use std::path::{Path, PathBuf};
 
-/// Random bytes of a token, a link or a session.
+/// The number of random bytes in a token, a link code or a session cookie.
 const CHANCE: usize = 32;
 
-/// The door-keeper.
+/// The authentication of a server.
 #[derive(Debug)]
 pub struct Entrance {
     folder: PathBuf,
@@ -26,30 +28,31 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// That of a server's folder, with sessions that this token has let in before.
+    /// Opens the authentication of a server's folder, with the sessions of this token.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the sessions cannot be read.
     pub fn open(folder: &Path, token: Token, now: Timestamp) -> Result<Self, ServeFault> {
         Link::sweep(folder, now);
         let sessions = Sessions::open(folder, token.mark(), now)?;
         Ok(Self { folder: folder.to_owned(), token, sessions })
     }
 
-    /// Whether this is the token. Takes the same time whatever is wrong with it.
+    /// Returns true if this is the token. The comparison takes constant time.
     pub(in crate::serve) fn knows_token(&self, given: &[u8]) -> bool {
         self.token.is(given)
     }
 
-    /// Whether this is a session that has not expired.
+    /// Returns true if this is a session that has not expired.
     pub(in crate::serve) fn knows_session(&self, given: &str, now: Timestamp) -> bool {
         self.sessions.knows(given, now)
     }
 
-    /// Begins a session for who has a link, which is used up by it; `None` where it is none, or no more. May block.
+    /// Exchanges a link's code for a session, and uses up the link. Returns `None` if the link is
+    /// unknown or no longer valid. May block.
     ///
     /// # Errors
-    /// When the session cannot be kept.
+    /// If the session cannot be stored.
     pub(in crate::serve) fn enter(&self, code: &str, now: Timestamp) -> Result<Option<String>, ServeFault> {
         if !Link::redeem(&self.folder, code, now) {
             return Ok(None);
@@ -62,18 +65,18 @@ impl Entrance {
         self.sessions.end(given);
     }
 
-    /// Forgets sessions that have ended; says how many. May block.
+    /// Removes expired sessions, and returns their number. May block.
     pub fn sweep_sessions(&self, now: Timestamp) -> usize {
         self.sessions.sweep(now)
     }
 
-    /// Forgets links that have expired; says how many. May block.
+    /// Removes expired links, and returns their number. May block.
     pub fn sweep_links(&self, now: Timestamp) -> usize {
         Link::sweep(&self.folder, now)
     }
 }
 
-/// A word that nobody guesses.
+/// Returns a random text that cannot be guessed.
 fn secret() -> Result<String, ServeFault> {
     use base64::Engine;
     let mut bytes = [0; CHANCE];
@@ -81,7 +84,7 @@ fn secret() -> Result<String, ServeFault> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The time that a file says, in milliseconds since 1970.
+/// Parses the expiry time in a file, in milliseconds since 1970.
 fn expiry(text: &str) -> Option<i64> {
     text.lines().next()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Sessions of browsers: each a file named by the digest of its cookie, with its end and the mark of the token that it is under. Another
-//! token ends them all.
+//! Browser sessions. Each session is a file named after the digest of its cookie, with its expiry
+//! time and the mark of its token. A new token ends all sessions.
 
 use super::{ServeFault, expiry, secret};
 use crate::store::{make_private, read_text, sha256, write_whole};
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a session holds.
+/// The lifetime of a session.
 pub(in crate::serve) const LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How many there are at most; one more ends the one that would end first.
+/// The largest number of sessions. A further session ends the one that would expire first.
 const MOST: usize = 100;
-/// Bytes of the longest file of one.
+/// The size limit of a session's file, in bytes.
 const LONGEST: usize = 256;
 
-/// Those that have not ended.
+/// The sessions that have not ended.
 #[derive(Debug)]
 pub(super) struct Sessions {
     folder: PathBuf,
     mark: String,
-    /// Ends in milliseconds since 1970, by digests.
+    /// The expiry times by digest, in milliseconds since 1970.
     all: Mutex<BTreeMap<String, i64>>,
 }
 
 impl Sessions {
-    /// Those that were begun under the token with this mark.
+    /// Reads the sessions of the token with this mark, and removes all others.
     pub(super) fn open(folder: &Path, mark: &str, now: Timestamp) -> Result<Self, ServeFault> {
         let folder = folder.join("sessions");
         make_private(&folder)?;
@@ -46,7 +46,7 @@ impl Sessions {
         Ok(Self { folder, mark: mark.to_owned(), all: Mutex::new(all) })
     }
 
-    /// Begins one; gives its cookie, which is kept nowhere.
+    /// Begins a session. Returns its cookie, which is stored nowhere.
     pub(super) fn begin(&self, now: Timestamp) -> Result<String, ServeFault> {
         let cookie = secret()?;
         let name = sha256(cookie.as_bytes());
@@ -61,18 +61,18 @@ impl Sessions {
         Ok(cookie)
     }
 
-    /// Whether it is one that has not ended.
+    /// Returns true if the cookie belongs to a session that has not expired.
     pub(super) fn knows(&self, cookie: &str, now: Timestamp) -> bool {
-        // What is compared is a digest: the time that it takes says nothing of the cookie.
+        // The lookup compares digests, so its timing reveals nothing about the cookie.
         self.all().get(&sha256(cookie.as_bytes())).is_some_and(|until| *until > now.as_millisecond())
     }
 
-    /// Ends one.
+    /// Ends a session.
     pub(super) fn end(&self, cookie: &str) {
         self.forget(&mut self.all(), &sha256(cookie.as_bytes()));
     }
 
-    /// Forgets those that have ended; says how many.
+    /// Removes expired sessions. Returns their number.
     pub(super) fn sweep(&self, now: Timestamp) -> usize {
         let mut all = self.all();
         let over = all.iter().filter(|(_, until)| **until <= now.as_millisecond());

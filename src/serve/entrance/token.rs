@@ -1,4 +1,5 @@
-//! The token: given, or made at the first start and kept for its owner alone.
+//! The access token: given by the operator, or created at the first start and readable only by its
+//! owner.
 
 use super::{ServeFault, secret};
 use crate::store::{make_private, read_text, sha256, write_whole};
@@ -7,13 +8,13 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Characters that a token has at least, and at most.
+/// The allowed length of a token, in characters.
 const LENGTH: std::ops::RangeInclusive<usize> = 24..=1024;
 
-/// What lets somebody in.
+/// The access token.
 #[derive(Clone)]
 pub struct Token {
-    /// A key of the process, so that comparing says nothing by the time that it takes.
+    /// A random key per process. Comparing keyed tags reveals nothing through its timing.
     key: hmac::Key,
     tag: hmac::Tag,
     mark: String,
@@ -26,50 +27,50 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// One that is given; `place` says where.
+    /// Creates a token from a given text; `place` names its source for errors.
     ///
     /// # Errors
-    /// When it is too short to be a secret, or cannot stand in a header.
+    /// If the text is too short for a secret, too long, or not valid in a header.
     pub fn given(text: &str, place: &str) -> Result<Self, ServeFault> {
         let text = text.trim();
         let wrong = |why: String| Err(ServeFault::Token { place: place.to_owned(), why });
         if !LENGTH.contains(&text.len()) {
             let (least, most) = (LENGTH.start(), LENGTH.end());
-            return wrong(format!("it has {} characters, and needs {least} to {most}", text.len()));
+            return wrong(format!("expected {least} to {most} characters, found {}", text.len()));
         }
         // token68 (RFC 9110, 11.2)
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)) {
-            return wrong("it may have letters, digits and - . _ ~ + / = only".into());
+            return wrong("expected only letters, digits and - . _ ~ + / =".into());
         }
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret()?.as_bytes());
         let tag = hmac::sign(&key, text.as_bytes());
         Ok(Self { key, tag, mark: sha256(sha256(text.as_bytes()).as_bytes()) })
     }
 
-    /// One of a file.
+    /// Reads a token from a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// If the file cannot be read, or does not contain a valid token.
     pub fn of_file(path: &Path) -> Result<Self, ServeFault> {
         let text = read_text(path, *LENGTH.end() + 2)?;
         let place = format!("of {}", path.display());
         match text {
             Some(text) => Self::given(&text, &place),
-            None => Err(ServeFault::Token { place, why: "there is no such file".into() }),
+            None => Err(ServeFault::Token { place, why: "file not found".into() }),
         }
     }
 
-    /// The one that is kept in a server's folder; made where there is none.
+    /// Reads the token in a server's folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// When it cannot be read or written, or others may read it.
+    /// If the token cannot be read or written, or other users may read it.
     pub fn kept(folder: &Path) -> Result<Self, ServeFault> {
         let path = folder.join("token");
         make_private(folder)?;
         match std::fs::metadata(&path) {
             Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
                 let mode = meta.permissions().mode() & 0o777;
-                let why = format!("others may read it (mode {mode:03o}): remove it, so that a new one is made");
+                let why = format!("others can read the file (mode {mode:03o}): remove it to get a new token");
                 return Err(ServeFault::Token { place: format!("of {}", path.display()), why });
             }
             Ok(_) => {}
@@ -81,12 +82,12 @@ impl Token {
         Self::of_file(&path)
     }
 
-    /// Whether this is it.
+    /// Returns true if the given bytes are the token.
     pub(super) fn is(&self, given: &[u8]) -> bool {
         hmac::verify(&self.key, given, self.tag.as_ref()).is_ok()
     }
 
-    /// By which the sessions of this token are told from those of another one.
+    /// Returns the mark that distinguishes the sessions of this token from others.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
@@ -108,15 +109,15 @@ mod tests {
         assert_eq!(format!("{made:?}"), "Token(***)");
         std::fs::set_permissions(folder.join("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
         let refused = Token::kept(&folder).unwrap_err().to_string();
-        assert!(refused.ends_with("others may read it (mode 644): remove it, so that a new one is made"), "{refused}");
+        assert!(refused.ends_with("others can read the file (mode 644): remove it to get a new token"), "{refused}");
     }
 
     #[test]
     fn what_cannot_be_a_secret_is_refused() {
         for (text, why) in [
-            ("", "it has 0 characters, and needs 24 to 1024"),
-            ("short", "it has 5 characters, and needs 24 to 1024"),
-            ("with blanks in it, which no header takes", "it may have letters, digits and - . _ ~ + / = only"),
+            ("", "expected 24 to 1024 characters, found 0"),
+            ("short", "expected 24 to 1024 characters, found 5"),
+            ("with blanks in it, which no header takes", "expected only letters, digits and - . _ ~ + / ="),
         ] {
             let refused = Token::given(text, "of X").unwrap_err().to_string();
             assert_eq!(refused, format!("the token of X: {why}"));

@@ -1,4 +1,5 @@
-//! The way in for browsers: a one-time link gives a cookie, and a browser without one gets a page that names the command for a link.
+//! Sign-in for browsers. A one-time link gives a cookie. A browser without a session gets a page
+//! that names the command for a link.
 
 use super::super::{House, clock};
 use super::locked::{self, Why};
@@ -14,19 +15,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a browser keeps its cookie; the session may end before.
+/// The lifetime of the cookie in the browser. The session may end earlier.
 const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Where a connection has come in, and by which other names this server goes.
+/// The local address of a connection, and the additional host names of this server.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
     pub(super) address: SocketAddr,
-    /// Names, with a port or without one.
+    /// Host names, with or without a port.
     pub(super) names: Arc<[String]>,
 }
 
 impl Local {
-    /// Whether this server goes by a name of this form: `host:port`, without the port where it is that of HTTP.
+    /// Returns true if `name` (`host:port`, or `host` for port 80) is this server.
     pub(super) fn is_called(&self, name: &str) -> bool {
         let is_port =
             |rest: &str| rest.strip_prefix(':').and_then(|port| port.parse().ok()) == Some(self.address.port());
@@ -56,19 +57,21 @@ impl Local {
         host(&address) || is_loopback && host("localhost") || self.names.iter().any(is_given)
     }
 
-    /// Returns true if a browser that names this host is on this machine: no name of a proxy, and no address that others reach.
+    /// Returns true if a browser that uses this host is on this machine. Names of proxies and
+    /// addresses that other machines reach do not count.
     pub(super) fn is_beside(&self, host: &str) -> bool {
         let own = Self { address: self.address, names: Arc::default() };
         self.address.ip().to_canonical().is_loopback() && own.is_called(host)
     }
 
-    /// A cookie goes to all ports of a host: each server has a name of its own for it.
+    /// Returns the name of the session cookie. Browsers send a cookie to all ports of a host, so
+    /// the name contains the port.
     fn cookie(&self) -> String {
         format!("fledge-{}", self.address.port())
     }
 }
 
-/// The session that a request says to belong to.
+/// Returns the session cookie of a request.
 pub(super) fn session<'h>(headers: &'h HeaderMap, local: &Local) -> Option<&'h str> {
     let wanted = local.cookie();
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -76,39 +79,39 @@ pub(super) fn session<'h>(headers: &'h HeaderMap, local: &Local) -> Option<&'h s
     pairs.filter(|(name, _)| *name == wanted).map(|(_, value)| value).next()
 }
 
-/// Whether a request is for the one thing that needs no proof.
+/// Returns true for the only request that needs no authentication.
 pub(super) fn is_open(request: &Request) -> bool {
     request.uri().path() == "/enter" && request.method() == Method::GET
 }
 
-/// The answer to a request without proof.
+/// Returns the answer to a request without authentication.
 pub(super) fn locked(house: &House, request: &Request, local: &Local) -> Response {
     let mut response = if request.method() == Method::GET && locked::wants_page(request.headers()) {
         locked::page(house, local, request.headers(), Why::NoSession)
     } else {
         let detail =
-            "show the token: `Authorization: Bearer …`; a browser gets in by the link that `fledge serve link` prints";
+            "send the token as `Authorization: Bearer …`, or open the link of `fledge serve link` in a browser";
         Problem::unauthorized(detail).into_response()
     };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"fledge\""));
     response
 }
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(super) fn routes() -> Router<Arc<House>> {
     Router::new().route("/enter", get(enter)).route("/leave", post(leave))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(super) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/enter", "Uses up a one-time link: gives a browser its cookie, and sends it to the page")
+        Operation::get("/enter", "Use a one-time link: set a cookie in the browser and redirect to the page")
             .query("code", "The code of the link")
             .redirects(
                 303,
-                "To the page, with a cookie; also by a link that was used, where the browser has a session",
+                "To the page, with a cookie; also for a used link if the browser has a session",
             ),
-        Operation::post("/leave", "Ends the session of a browser").nothing(204, "It has ended"),
+        Operation::post("/leave", "End the session of a browser").nothing(204, "Session ended"),
     ]
 }
 
@@ -125,7 +128,7 @@ async fn enter(
     Query(Code { code }): Query<Code>,
 ) -> Result<Response, Problem> {
     if method != Method::GET {
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "a link is used by GET alone"));
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "open the link with GET"));
     }
     let entering = Arc::clone(&house);
     let entered = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
@@ -138,7 +141,7 @@ async fn enter(
     if locked::wants_page(&headers) {
         return Ok(locked::page(&house, &local, &headers, Why::LinkIsOver));
     }
-    Err(Problem::forbidden("this link was used, or is too old, or never was one: `fledge serve link` prints another"))
+    Err(Problem::forbidden("the link was used, has expired or never existed: `fledge serve link` prints a new link"))
 }
 
 async fn leave(

@@ -1,4 +1,4 @@
-//! Figures, in Prometheus' text format (version 0.0.4 of it).
+//! Metrics in Prometheus' text format, version 0.0.4.
 
 use super::super::House;
 use axum::extract::State;
@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a request came to; methods are names of ours, so that nobody makes new rows.
+/// The number and total time of answers by method and status. Methods are a fixed set of names, so
+/// clients cannot create new rows.
 type Answers = BTreeMap<(&'static str, u16), (u64, Duration)>;
 
-/// What is counted.
+/// The counters of the HTTP server.
 #[derive(Debug, Default)]
 pub(in crate::serve) struct Figures {
     answers: Mutex<Answers>,
@@ -23,7 +24,7 @@ pub(in crate::serve) struct Figures {
 }
 
 impl Figures {
-    /// A request was answered.
+    /// Counts an answered request.
     pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
         let method = match *method {
             Method::GET => "GET",
@@ -39,26 +40,26 @@ impl Figures {
         *time += took;
     }
 
-    /// A connection has come.
+    /// Counts a new connection.
     pub(super) fn accepted(&self) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has gone.
+    /// Counts the end of a connection.
     pub(super) fn closed(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// One has come for which there was no place.
+    /// Counts a connection that was refused for lack of room.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     fn all(&self) -> Vec<Figure> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let count = Figure::counter("fledge_http_requests_total", "Requests that were answered");
-        let time = Figure::counter("fledge_http_request_seconds_total", "Time until their answers began");
+        let count = Figure::counter("fledge_http_requests_total", "Answered requests");
+        let time = Figure::counter("fledge_http_request_seconds_total", "Time until the answers began");
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = |method: &str, status: u16| format!("method=\"{method}\",status=\"{status}\"");
         let (mut count, mut time) = (count, time);
@@ -69,16 +70,16 @@ impl Figures {
         vec![
             count,
             time,
-            Figure::gauge("fledge_http_connections", "Connections that are open").at("", read(&self.open) as f64),
-            Figure::counter("fledge_http_connections_total", "Connections that have come")
+            Figure::gauge("fledge_http_connections", "Open connections").at("", read(&self.open) as f64),
+            Figure::counter("fledge_http_connections_total", "Accepted connections")
                 .at("", read(&self.accepted) as f64),
-            Figure::counter("fledge_http_connections_refused_total", "Connections for which there was no place")
+            Figure::counter("fledge_http_connections_refused_total", "Connections refused for lack of room")
                 .at("", read(&self.refused) as f64),
         ]
     }
 }
 
-/// One of them, with its values.
+/// A metric with its values.
 #[derive(Debug)]
 pub(in crate::serve) struct Figure {
     name: &'static str,
@@ -88,17 +89,17 @@ pub(in crate::serve) struct Figure {
 }
 
 impl Figure {
-    /// What only grows.
+    /// Creates a metric that only increases.
     pub(in crate::serve) fn counter(name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind: "counter", values: Vec::new() }
     }
 
-    /// What goes up and down.
+    /// Creates a metric that increases and decreases.
     pub(in crate::serve) fn gauge(name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind: "gauge", values: Vec::new() }
     }
 
-    /// With a value; labels are `name="value",…`, or nothing.
+    /// Adds a value; `labels` is `name="value",…`, or empty.
     pub(in crate::serve) fn at(mut self, labels: &str, value: f64) -> Self {
         self.values.push((labels.to_owned(), value));
         self
@@ -114,13 +115,13 @@ impl Figure {
     }
 }
 
-/// All figures of the server.
+/// Returns all metrics of the server.
 pub(super) async fn metrics(State(house): State<Arc<House>>) -> impl IntoResponse {
     let mut all = vec![
         Figure::gauge("fledge_build_info", "The version of fledge")
             .at(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1.0),
-        Figure::gauge("fledge_listeners", "Streams of news that are open").at("", house.bell.listeners() as f64),
-        Figure::gauge("fledge_runs_running", "Runs that are driven here").at("", house.engine.running() as f64),
+        Figure::gauge("fledge_listeners", "Open streams of news").at("", house.bell.listeners() as f64),
+        Figure::gauge("fledge_runs_running", "Runs driven by this server").at("", house.engine.running() as f64),
     ];
     all.extend(house.figures.all());
     let mut page = String::new();

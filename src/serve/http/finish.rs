@@ -1,5 +1,5 @@
-//! What every answer has: headers that forbid what no page of ours does, problem details for whatever went wrong, and a place among the
-//! figures. A handler that panics is an answer, too.
+//! The common treatment of all answers: security headers, problem details for errors, and metrics.
+//! A panic of a handler becomes an answer, too.
 
 use super::figures::Figures;
 use super::problem::{MEDIA, Problem};
@@ -13,10 +13,10 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Bytes of what a refusal of the framework says, and of a path that is repeated.
+/// The size limit of a framework's error text, and of a path that an answer repeats, in bytes.
 const MOST_SAID: usize = 4096;
 
-/// What every answer has, unless it says otherwise.
+/// The headers of every answer, unless the answer sets them itself.
 const HEADERS: [(HeaderName, &str); 8] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -32,13 +32,13 @@ const HEADERS: [(HeaderName, &str); 8] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
 ];
 
-/// Has a request answered, and finishes the answer.
+/// Runs the handler of a request and completes its answer.
 pub(super) async fn finish(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
     let (watch, method) = (Stopwatch::start(), request.method().clone());
     let path: String = request.uri().path().chars().take(MOST_SAID).collect();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| {
-        Problem::internal(format!("what answers {method} {path} has panicked: this is a bug of fledge")).into_response()
+        Problem::internal(format!("the handler of {method} {path} panicked: this is a bug in fledge")).into_response()
     });
     let mut response = as_problem(response, &path).await;
     for (name, value) in HEADERS {
@@ -49,7 +49,7 @@ pub(super) async fn finish(State(figures): State<Arc<Figures>>, request: Request
     response
 }
 
-/// The same answer; a refusal in the words of the framework becomes a problem.
+/// Converts an error of the framework to a problem. Other answers stay unchanged.
 async fn as_problem(response: Response, path: &str) -> Response {
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) {
@@ -71,7 +71,7 @@ async fn as_problem(response: Response, path: &str) -> Response {
     Response::from_parts(parts, Body::from(problem.data(Some(path)).to_string()))
 }
 
-/// Whether an answer has said in a form of its own what is wrong: a page for people, or data.
+/// Returns true if an answer describes the error itself, as a page or as data.
 fn is_told(content: Option<&HeaderValue>) -> bool {
     content.and_then(|content| content.to_str().ok()).is_some_and(|content| !content.starts_with("text/plain"))
 }
@@ -101,7 +101,7 @@ mod tests {
         };
         let (status, said) = ask("/broken").await;
         assert_eq!(status, 500);
-        assert!(said.contains("what answers GET /broken has panicked: this is a bug of fledge"), "{said}");
+        assert!(said.contains("the handler of GET /broken panicked: this is a bug in fledge"), "{said}");
         assert_eq!(ask("/whole").await, (200, "well".into()));
         assert_eq!(ask("/none").await.0, 404);
     }

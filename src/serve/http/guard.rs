@@ -1,5 +1,5 @@
-//! What every request has to pass: it is meant for this server, from somebody who may, not sent by another site in their name, and no
-//! larger or slower than there is need for.
+//! The checks of every request: it addresses this server, it is authenticated, no other site sent
+//! it in the user's name, and its size and time are within limits.
 
 use super::super::{House, clock};
 use super::enter::{self, Local};
@@ -13,13 +13,13 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a body; those of a machine that sends its records may be larger.
+/// The size limit of a body, in bytes, and the higher limit for machines that send their records.
 const LARGEST: usize = 1024 * 1024;
 const LARGEST_OF_SYNC: (&str, usize) = ("/v1/sync", 8 * 1024 * 1024);
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request through with its whole body read, or refuses it.
+/// Passes a request on with its whole body read, or refuses it.
 pub(super) async fn guard(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     match passed(&house, request).await {
         Ok(request) => next.run(request).await,
@@ -41,7 +41,7 @@ async fn passed(house: &House, request: Request) -> Result<Request, Response> {
     with_body(request, house.request_within).await.map_err(IntoResponse::into_response)
 }
 
-/// What shows who asks.
+/// The kind of authentication.
 enum Proof {
     Token,
     Session,
@@ -49,7 +49,7 @@ enum Proof {
 
 fn proven(house: &House, headers: &HeaderMap, local: &Local) -> Option<Proof> {
     if let Some(given) = headers.get(header::AUTHORIZATION) {
-        // What is given and wrong is not made good by a cookie.
+        // A wrong `Authorization` header is final; a valid cookie does not replace it.
         let (scheme, token) = given.as_bytes().split_at_checked("bearer ".len())?;
         let is_right =
             scheme.eq_ignore_ascii_case(b"bearer ") && headers.get_all(header::AUTHORIZATION).iter().count() == 1;
@@ -59,23 +59,26 @@ fn proven(house: &House, headers: &HeaderMap, local: &Local) -> Option<Proof> {
     house.entrance.knows_session(session, clock::now()).then_some(Proof::Session)
 }
 
-/// By its `Host`, a page of another name that resolves to this machine (DNS rebinding) is told from ours.
+/// Checks the `Host` header. This rejects pages of other names that resolve to this machine (DNS
+/// rebinding).
 fn is_for_us(request: &Request, local: &Local) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, other) = (hosts.next(), hosts.next());
     let Some(host) = host.filter(|_| other.is_none()) else {
-        return Err(Problem::bad_request("a request has exactly one Host"));
+        return Err(Problem::bad_request("expected exactly one Host header"));
     };
     let is_ours = host.to_str().is_ok_and(|host| local.is_called(host));
-    // A whole URL in the first line takes precedence over Host (RFC 9112, 3.2.2): both have to be ours.
+    // A full URL in the request line takes precedence over Host (RFC 9112, 3.2.2), so both must
+    // name this server.
     if is_ours && request.uri().authority().is_none_or(|authority| local.is_called(authority.as_str())) {
         return Ok(());
     }
-    let detail = "this server does not go by that Host: use the address that it printed, or start it with --host NAME";
+    let detail = "unknown Host: use the address that the server printed, or start the server with --host NAME";
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
 }
 
-/// A browser sends its cookie with what other sites ask for, too. It says so.
+/// Checks that no other site sent the request. A browser also sends its cookie with requests of
+/// other sites, but marks them in the headers.
 fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
     let text = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("none of ours"));
     let (site, origin) = (text(SEC_FETCH_SITE), text(header::ORIGIN));
@@ -84,7 +87,7 @@ fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
         host.is_some_and(|host| local.is_called(host))
     };
     let from_elsewhere =
-        || Problem::forbidden("another site has sent this request: with a cookie, only our own page may");
+        || Problem::forbidden("the request comes from another site: only the page of this server may use the cookie");
     if site.is_some_and(|site| !["same-origin", "none"].contains(&site))
         || origin.is_some_and(|origin| !is_ours(origin))
     {
@@ -95,13 +98,13 @@ fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
     if only_reads || is_sure { Ok(()) } else { Err(from_elsewhere()) }
 }
 
-/// Reads the whole body, so that no handler waits for one.
+/// Reads the whole body, so that handlers never wait for it.
 async fn with_body(request: Request, within: Duration) -> Result<Request, Problem> {
     if [Method::GET, Method::HEAD].contains(request.method()) {
         return Ok(request.map(|_nobody_asks_for_it| Body::empty()));
     }
     let most = if request.uri().path() == LARGEST_OF_SYNC.0 { LARGEST_OF_SYNC.1 } else { LARGEST };
-    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {most} bytes here"));
+    let too_large = || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("body too large: at most {most} bytes"));
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > most as u64) {
@@ -109,17 +112,17 @@ async fn with_body(request: Request, within: Duration) -> Result<Request, Proble
     }
     let (parts, body) = request.into_parts();
     let slow = || {
-        let detail = format!("the body was not there within {}", show_duration(within));
+        let detail = format!("the body did not arrive within {}", show_duration(within));
         Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
     };
     let body = match tokio::time::timeout(within, to_bytes(body, most)).await {
         Err(_) => return Err(slow()),
         Ok(Ok(body)) => body,
         Ok(Err(error)) if is_too_long(&error) => return Err(too_large()),
-        Ok(Err(error)) => return Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+        Ok(Err(error)) => return Err(Problem::bad_request(format!("cannot read the body: {error}"))),
     };
     if !body.is_empty() && !is_json(&parts.headers) {
-        let detail = "a body is JSON here, and says so: Content-Type: application/json";
+        let detail = "expected a JSON body with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     Ok(Request::from_parts(parts, Body::from(body)))

@@ -1,4 +1,4 @@
-//! Whether the server works, for whoever restarts it when it does not.
+//! The health check of the server, for supervisors that restart it.
 
 use super::super::House;
 use super::super::clock::now;
@@ -11,38 +11,38 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long what is kept may take to answer.
+/// The time limit for an answer of the store.
 const WITHIN: Duration = Duration::from_secs(3);
-/// How long who tends jobs may not be seen.
+/// The longest time without a sign of the scheduler.
 const UNSEEN: Duration = Duration::from_secs(5 * 60);
 
-/// How it is with the server.
+/// The health of the server.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::serve) struct Health {
-    /// `ok`, or `broken`.
+    /// `ok` or `broken`.
     status: &'static str,
-    /// What is kept can be read: `ok`, or why not.
+    /// `ok` if the store can be read, or the error.
     store: String,
-    /// Runs are driven: `ok`, or why not.
+    /// `ok` if the server can drive runs, or the error.
     engine: &'static str,
-    /// Jobs are tended: `ok`, or since when nobody was seen to do so.
+    /// `ok` if the scheduler works, or the time of its last sign.
     jobs: String,
-    /// The folder that is served.
+    /// The served folder.
     workspace: String,
     /// The version of fledge.
     version: &'static str,
 }
 
-/// Says it: with 503 where something is broken.
+/// Returns the health, with status 503 if a part is broken.
 pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json<Health>) {
     let newest = crate::store::Filter { limit: 1, ..crate::store::Filter::default() };
     let looked = tokio::time::timeout(WITHIN, house.stored(move |store| store.runs(&newest).map(drop))).await;
     let store = match looked {
         Ok(Ok(())) => "ok".to_owned(),
         Ok(Err(problem)) => problem.detail().to_owned(),
-        Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
+        Err(_) => format!("no answer within {} seconds", WITHIN.as_secs()),
     };
-    let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
+    let engine = if house.engine.is_alive() { "ok" } else { "the run thread has ended" };
     let jobs = jobs(&house);
     let workspace = house.workspace.display().to_string();
     let is_well = store == "ok" && engine == "ok" && jobs == "ok";
@@ -50,12 +50,13 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
     (code, Json(Health { status, store, engine, jobs, workspace, version: env!("CARGO_PKG_VERSION") }))
 }
 
-/// How it is with who tends jobs, who is seen every minute. Just after the start nobody was yet.
+/// Returns the health of the scheduler, which gives a sign every minute. Before its first sign it
+/// counts as healthy.
 fn jobs(house: &House) -> String {
     let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
-            format!("nobody was seen since {}", rfc3339(beat.as_millisecond()))
+            format!("no sign of the scheduler since {}", rfc3339(beat.as_millisecond()))
         }
         Some(_) | None => "ok".into(),
     }

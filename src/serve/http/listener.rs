@@ -1,4 +1,5 @@
-//! From sockets to requests: so many connections at once, heads within their time and size, and a stop that lets each answer be said.
+//! The listener: it accepts a limited number of connections, bounds the size and time of request
+//! heads, and stops only after answers in progress are complete.
 
 use super::super::{House, ServeFault};
 use super::enter::Local;
@@ -19,22 +20,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Connections at once.
+/// The limit of concurrent connections.
 const MOST: usize = 256;
-/// Connections that the system holds until they are taken.
+/// The number of connections that the system queues until they are accepted.
 const WAITING: u32 = 1024;
-/// Headers of a request, and bytes of its head.
+/// The limits of a request's head: the number of headers, and its size in bytes.
 const MOST_HEADERS: usize = 64;
 const LARGEST_HEAD: usize = 32 * 1024;
-/// How long somebody may take nothing of what is sent.
+/// The longest time in which a client may take no bytes of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it is waited before the next try when the system gives no connection.
+/// The pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What is said to a connection too many.
+/// The answer to a connection above the limit.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
 
-/// Where a server listens, and by which names it goes.
+/// The listening socket and the host names of a server.
 #[derive(Debug)]
 pub struct Door {
     listener: TcpListener,
@@ -43,10 +44,10 @@ pub struct Door {
 }
 
 impl Door {
-    /// Opens it. Must be called inside a runtime.
+    /// Opens the socket. Must be called inside a runtime.
     ///
     /// # Errors
-    /// When others listen there, the system does not allow it, or other machines would get in and may not.
+    /// If the address is in use, the system refuses it, or it is public without `allow_public`.
     pub fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeFault> {
         if !allow_public && !address.ip().to_canonical().is_loopback() {
             return Err(ServeFault::Public { address });
@@ -59,7 +60,7 @@ impl Door {
         Ok(Self { listener, address, names: names.into() })
     }
 
-    /// Where it is.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -67,12 +68,12 @@ impl Door {
 
 fn listening(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_reuseaddr(true)?; // of an earlier server some connections may not be forgotten yet
+    socket.set_reuseaddr(true)?; // connections of an earlier server may be in TIME_WAIT
     socket.bind(address)?;
     socket.listen(WAITING)
 }
 
-/// Serves until `stop`, then lets everything come to an end within the grace.
+/// Serves until `stop`, then lets open requests finish within the grace period.
 pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, grace: Duration) {
     let (app, places, ending) = (super::app(house), Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
     let mut connections = JoinSet::new();
@@ -86,8 +87,8 @@ pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, gra
         let socket = match accepted {
             Ok((socket, _)) => socket,
             Err(error) => {
-                tracing::warn!("no connection could be taken: {error}");
-                tokio::time::sleep(PAUSE).await; // there may be no more file descriptors: some are given back soon
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(PAUSE).await; // file descriptors may be exhausted, and become free soon
                 continue;
             }
         };
@@ -98,7 +99,7 @@ pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, gra
                 let house = Arc::clone(house);
                 connections.spawn(async move {
                     if let Err(error) = connection.await {
-                        tracing::debug!("a connection has ended: {error}");
+                        tracing::debug!("a connection ended: {error}");
                     }
                     house.figures.closed();
                 });
@@ -117,12 +118,12 @@ pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, gra
         while connections.join_next().await.is_some() {}
     };
     if tokio::time::timeout(grace, all_are_over).await.is_err() {
-        tracing::warn!("some requests were not answered within the grace");
+        tracing::warn!("some requests were not answered within the grace period");
     }
     connections.shutdown().await;
 }
 
-/// Answers what comes by one connection.
+/// Serves one connection.
 fn connection(
     socket: TcpStream,
     place: OwnedSemaphorePermit,
@@ -150,7 +151,7 @@ fn connection(
     }
 }
 
-/// Says that there is no place, without a wait.
+/// Sends the answer for a full server without waiting.
 fn refuse(socket: &TcpStream) {
     let _as_far_as_it_goes: io::Result<usize> = socket.try_write(FULL);
 }

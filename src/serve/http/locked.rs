@@ -9,26 +9,27 @@ use base64::engine::general_purpose::STANDARD;
 use std::sync::OnceLock;
 
 const PAGE: &str = include_str!("locked.html");
-/// The style is part of the page, so that the link remains the one path that needs no proof.
+/// The style is inline, so that the link remains the only path without authentication.
 const STYLE: &str = include_str!("locked.css");
 
-/// Why a browser is not let in.
+/// The reason why a browser is not signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It has no session.
+    /// The browser has no session.
     NoSession,
-    /// Its link was used, is too old, or never was one.
+    /// The link was used, has expired, or never existed.
     LinkIsOver,
 }
 
-/// Returns true if the answer may be a page.
+/// Returns true if the client accepts HTML.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     text(headers, header::ACCEPT).contains("text/html")
 }
 
-/// Returns the page. It names the folder of the project only to a browser on this machine.
+/// Returns the page. It names the project's folder only to a browser on this machine.
 pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) -> Response {
-    // A proxy may pass on the host that it was configured with.
+    // A proxy may forward requests with its configured host, so forwarded requests do not count as
+    // local.
     let is_passed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"]
         .iter()
         .any(|name| headers.contains_key(*name));
@@ -40,12 +41,12 @@ pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) 
     };
     let (status, heading, says) = match why {
         Why::NoSession => {
-            (StatusCode::UNAUTHORIZED, "You are not signed in", "This is a fledge server. A link lets a browser in.")
+            (StatusCode::UNAUTHORIZED, "You are not signed in", "This is a fledge server. Sign in with a link.")
         }
         Why::LinkIsOver => (
             StatusCode::FORBIDDEN,
-            "This link does not work any more",
-            "It was used already, or is older than 15 minutes.",
+            "This link no longer works",
+            "It was already used, or is older than 15 minutes.",
         ),
     };
     let title = folder.map_or_else(|| "fledge".to_owned(), |_| format!("{} · fledge", house.name()));
@@ -65,7 +66,7 @@ pub(super) fn page(house: &House, local: &Local, headers: &HeaderMap, why: Why) 
     response
 }
 
-/// The policy of the page: its own style, and nothing else.
+/// Returns the content security policy of the page: only its own style is allowed.
 fn policy() -> &'static str {
     static POLICY: OnceLock<String> = OnceLock::new();
     POLICY.get_or_init(|| {
@@ -83,7 +84,7 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// A text in which nothing is markup.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
@@ -93,7 +94,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '{' => escaped.push_str("&#123;"), // no name of a part
+            '{' => escaped.push_str("&#123;"), // must not match a placeholder
             letter if letter.is_control() => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -101,7 +102,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

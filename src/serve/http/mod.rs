@@ -1,12 +1,13 @@
-//! HTTP: from the socket to the handlers and back. All that is bounded is bounded here, whatever is asked for.
+//! HTTP, from the socket to the handlers and back. All limits on connections and requests are in
+//! this module.
 //!
 //! ```text
-//! listener   sockets, connections, the stop       wire    a socket whose reader may not stand still
-//! finish     every answer: headers, problems, panics, figures
-//! guard      every request: where it goes, who asks, from where, how much
-//! enter      the way in for browsers              locked  the page without a session
-//! sse        streams
-//! openapi    the document                         health, figures
+//! listener   sockets, connections, stopping       wire    a socket with a write timeout
+//! finish     every answer: headers, problems, panics, metrics
+//! guard      every request: host, authentication, origin, size
+//! enter      sign-in for browsers                 locked  the page without a session
+//! sse        event streams
+//! openapi    the API document                     health, figures
 //! ```
 
 mod enter;
@@ -34,10 +35,10 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use std::sync::Arc;
 
-/// All that answers.
+/// Returns the application with all routes and layers.
 pub(in crate::serve) fn app(house: &Arc<House>) -> Router {
     routes()
-        .fallback(async || Problem::not_found("there is nothing here: /openapi.json says what there is"))
+        .fallback(async || Problem::not_found("unknown path: see /openapi.json"))
         .layer(from_fn_with_state(Arc::clone(house), guard::guard))
         .layer(from_fn_with_state(Arc::clone(&house.figures), finish::finish))
         .with_state(Arc::clone(house))
@@ -53,13 +54,13 @@ fn routes() -> Router<Arc<House>> {
         .merge(page::routes())
 }
 
-/// All that is described.
+/// Returns the descriptions of all routes.
 fn operations() -> Vec<Operation> {
     let own = vec![
-        Operation::get("/healthz", "Whether the server works: 503 where it does not")
-            .answers::<health::Health>(200, "It does"),
-        Operation::get("/metrics", "Figures in Prometheus' text format").sends(200, "Figures", "text/plain"),
-        Operation::get("/openapi.json", "This document").answers_any(200, "An OpenAPI 3.1 document"),
+        Operation::get("/healthz", "Check the health of the server: 503 if a part is broken")
+            .answers::<health::Health>(200, "Healthy"),
+        Operation::get("/metrics", "Get metrics in the Prometheus text format").sends(200, "Metrics", "text/plain"),
+        Operation::get("/openapi.json", "Get this document").answers_any(200, "An OpenAPI 3.1 document"),
     ];
     [own, enter::operations(), api::operations(), page::operations()].into_iter().flatten().collect()
 }

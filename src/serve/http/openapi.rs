@@ -1,5 +1,5 @@
-//! The document that describes the API (OpenAPI 3.1), made of what each file of the API says of its routes and of the types that it
-//! reads and writes.
+//! The description of the API (OpenAPI 3.1). It is built from the operations that each file of the
+//! API describes, and from the types that it reads and writes.
 
 use super::problem::MEDIA;
 use axum::Json;
@@ -7,23 +7,23 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// A type of the API.
+/// The schema of a type of the API.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::serve) struct Shape(fn(&mut SchemaGenerator) -> Schema);
 
 impl Shape {
-    /// That of a type.
+    /// Returns the schema of a type.
     pub(in crate::serve) fn of<T: JsonSchema>() -> Self {
         Self(SchemaGenerator::subschema_for::<T>)
     }
 }
 
-/// What a request can be answered with.
+/// A possible answer to a request.
 #[derive(Debug, Clone)]
 struct Answer {
     status: u16,
     summary: &'static str,
-    /// What is in it, and in which form.
+    /// The media type of the content, and its schema if known.
     content: Option<(&'static str, Option<Shape>)>,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::serve) struct Operation {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    /// Those in the query; those in the path are told by it.
+    /// The parameters of the query. Those of the path are derived from the path.
     query: Vec<(&'static str, &'static str)>,
     request: Option<Shape>,
     answers: Vec<Answer>,
@@ -44,59 +44,59 @@ impl Operation {
         Self { method, path, summary, query: Vec::new(), request: None, answers: Vec::new() }
     }
 
-    /// `path` as the router has it.
+    /// Describes a GET; `path` has the router's syntax.
     pub(in crate::serve) fn get(path: &'static str, summary: &'static str) -> Self {
         Self::new("get", path, summary)
     }
 
-    /// The same for POST.
+    /// Describes a POST; `path` has the router's syntax.
     pub(in crate::serve) fn post(path: &'static str, summary: &'static str) -> Self {
         Self::new("post", path, summary)
     }
 
-    /// The same for DELETE.
+    /// Describes a DELETE; `path` has the router's syntax.
     pub(in crate::serve) fn delete(path: &'static str, summary: &'static str) -> Self {
         Self::new("delete", path, summary)
     }
 
-    /// With a parameter of the query, which may be left out.
+    /// Adds an optional parameter of the query.
     pub(in crate::serve) fn query(mut self, name: &'static str, summary: &'static str) -> Self {
         self.query.push((name, summary));
         self
     }
 
-    /// With a body.
+    /// Adds a request body of this type.
     pub(in crate::serve) fn takes<T: JsonSchema>(mut self) -> Self {
         self.request = Some(Shape::of::<T>());
         self
     }
 
-    /// It gives a value of this type.
+    /// Adds an answer with a JSON value of this type.
     pub(in crate::serve) fn answers<T: JsonSchema>(self, status: u16, summary: &'static str) -> Self {
         self.answer(status, summary, Some(("application/json", Some(Shape::of::<T>()))))
     }
 
-    /// It gives JSON.
+    /// Adds an answer with JSON of any form.
     pub(in crate::serve) fn answers_any(self, status: u16, summary: &'static str) -> Self {
         self.answer(status, summary, Some(("application/json", None)))
     }
 
-    /// It gives something of this media type: `text/event-stream`, for example.
+    /// Adds an answer of this media type, such as `text/event-stream`.
     pub(in crate::serve) fn sends(self, status: u16, summary: &'static str, media: &'static str) -> Self {
         self.answer(status, summary, Some((media, None)))
     }
 
-    /// It gives nothing but its status.
+    /// Adds an answer without content.
     pub(in crate::serve) fn nothing(self, status: u16, summary: &'static str) -> Self {
         self.answer(status, summary, None)
     }
 
-    /// The same, and says where to go.
+    /// Adds a redirect.
     pub(in crate::serve) fn redirects(self, status: u16, summary: &'static str) -> Self {
         self.answer(status, summary, None)
     }
 
-    /// It may end with this problem.
+    /// Adds an error with problem details.
     pub(in crate::serve) fn refuses(self, status: u16, summary: &'static str) -> Self {
         self.answer(status, summary, Some((MEDIA, Some(Shape(problem)))))
     }
@@ -106,7 +106,7 @@ impl Operation {
         self
     }
 
-    /// The path as the document has it: `{*rest}` is `{rest}` there.
+    /// Returns the path in OpenAPI syntax, in which `{*rest}` is `{rest}`.
     fn template(&self) -> String {
         self.path.replace("{*", "{")
     }
@@ -126,7 +126,7 @@ impl Operation {
             let answer = answers.entry(status.to_string()).or_insert_with(|| json!({ "description": summary }));
             if let Some((media, shape)) = content {
                 let form = shape.map_or(json!({}), |shape| json!({ "schema": (shape.0)(schemas) }));
-                answer["content"][*media] = form; // one of several, where it is said so
+                answer["content"][*media] = form; // a status may have several media types
             }
         }
         answers.insert("default".into(), json!({ "$ref": "#/components/responses/Problem" }));
@@ -138,7 +138,7 @@ impl Operation {
     }
 }
 
-/// The document.
+/// Returns the document.
 pub(super) async fn document() -> Json<Value> {
     Json(made(&super::operations()))
 }
@@ -160,7 +160,7 @@ fn made(operations: &[Operation]) -> Value {
         "info": {
             "title": "fledge serve",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Runs of one project, as they are and as they happen. Whatever cannot be done is told as problem details (RFC 9457).",
+            "description": "The runs of one project, and their events. Errors are problem details (RFC 9457).",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "security": [{ "token": [] }, { "session": [] }],
@@ -169,16 +169,16 @@ fn made(operations: &[Operation]) -> Value {
             "schemas": schemas.take_definitions(true),
             "securitySchemes": {
                 "token": { "type": "http", "scheme": "bearer" },
-                "session": { "type": "apiKey", "in": "cookie", "name": "fledge-7777", "description": "Named for the port" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "fledge-7777", "description": "Named after the port" },
             },
             "responses": {
-                "Problem": { "description": "It could not be done", "content": { MEDIA: { "schema": problem } } },
+                "Problem": { "description": "Error", "content": { MEDIA: { "schema": problem } } },
             },
         },
     })
 }
 
-/// The form of a problem.
+/// Returns the schema of a problem.
 fn problem(_: &mut SchemaGenerator) -> Schema {
     schemars::json_schema!({
         "type": "object",
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_route_is_described_and_what_is_described_is_a_route() {
-        // The router shows its paths only so.
+        // The router exposes its paths only in its debug output.
         let shown = format!("{:?}", super::super::routes());
         let paths = shown.split('"').filter(|text| text.starts_with('/') && !text.contains("__private"));
         let routes: BTreeSet<String> = paths.map(|path| path.replace("{*", "{")).collect();

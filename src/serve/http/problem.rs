@@ -1,4 +1,4 @@
-//! What is answered when something cannot be done: problem details (RFC 9457).
+//! Error answers in the form of problem details (RFC 9457).
 
 use super::super::ServeFault;
 use crate::store::StoreError;
@@ -6,78 +6,78 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// Its content type.
+/// The content type of problem details.
 pub(in crate::serve) const MEDIA: &str = "application/problem+json";
 
-/// A request that could not be done.
+/// The problem details of a failed request.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::serve) struct Problem {
     status: StatusCode,
     detail: String,
-    /// More of it, by names of its own.
+    /// Additional members, by name.
     members: Map<String, Value>,
 }
 
 impl Problem {
-    /// One with a status of its own. `detail` is for people.
+    /// Creates a problem with this status. `detail` is for people.
     pub(in crate::serve) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), members: Map::new() }
     }
 
-    /// The request is wrong.
+    /// The request is malformed (400).
     pub(in crate::serve) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// It is not said who asks.
+    /// The request has no valid authentication (401).
     pub(in crate::serve) fn unauthorized(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, detail)
     }
 
-    /// Whoever asks may not.
+    /// The client may not do this (403).
     pub(in crate::serve) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, detail)
     }
 
-    /// There is no such thing.
+    /// The resource does not exist (404).
     pub(in crate::serve) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// It does not fit to how things are.
+    /// The request conflicts with the current state (409).
     pub(in crate::serve) fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// The content can be read, and is wrong.
+    /// The content is well-formed but invalid (422).
     pub(in crate::serve) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// Not now.
+    /// The server cannot do this at present (503).
     pub(in crate::serve) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
-    /// Something of our own went wrong: it is in the log, too.
+    /// An internal error (500), which is also logged.
     pub(in crate::serve) fn internal(detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        tracing::error!("a request could not be done: {detail}");
+        tracing::error!("a request failed: {detail}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     }
 
-    /// With a member of its own: `errors`, for example.
+    /// Adds a member, such as `errors`.
     pub(in crate::serve) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.members.insert(name.to_owned(), value.into());
         self
     }
 
-    /// What is told of it.
+    /// Returns the description for people.
     pub(in crate::serve) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// As data; `instance` is the path that was asked for.
+    /// Returns the problem as JSON; `instance` is the requested path.
     pub(in crate::serve) fn data(&self, instance: Option<&str>) -> Value {
         let mut members = self.members.clone();
         let own = json!({
@@ -96,7 +96,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.data(None).to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
-        response.extensions_mut().insert(self); // the path is not known here
+        response.extensions_mut().insert(self); // `finish` adds the path, which is unknown here
         response
     }
 }
@@ -127,7 +127,7 @@ impl From<ServeFault> for Problem {
     }
 }
 
-/// An error and its causes, in one line.
+/// Formats an error and its causes in one line.
 fn told(error: &dyn std::error::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {

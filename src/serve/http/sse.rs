@@ -1,4 +1,5 @@
-//! Streams of events (server-sent events, HTML Living Standard 9.2): kept alive while nothing happens, ended when the server stops.
+//! Event streams (server-sent events, HTML Living Standard 9.2). They are kept alive while no event
+//! occurs, and end when the server stops.
 
 use super::super::House;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -7,13 +8,14 @@ use futures_util::{Stream, StreamExt};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// After how long without an event something is sent all the same.
+/// The time without an event after which a keep-alive is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A stream as an answer. When the server stops it ends with a comment: the reader comes again by itself, and goes on where it was.
+/// Returns a stream as an answer. When the server stops, the stream ends with a comment, and the
+/// client reconnects where it was.
 pub(in crate::serve) fn stream(house: &House, events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let stopping = house.stopping.clone().cancelled_owned();
-    let last = futures_util::stream::iter([Event::default().comment("the server stops")]);
+    let last = futures_util::stream::iter([Event::default().comment("the server is stopping")]);
     let last = last.filter({
         let stopping = house.stopping.clone();
         move |_| std::future::ready(stopping.is_cancelled())

@@ -1,4 +1,5 @@
-//! A socket whose reader may not stand still: whoever takes nothing for too long is cut off, and holds neither memory nor a place.
+//! A socket with a write timeout. A client that takes no bytes for too long is disconnected, so it
+//! holds neither memory nor a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -7,17 +8,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Whatever is read and written.
+/// A socket with a write timeout.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     socket: S,
     patience: Duration,
-    /// Runs while something waits to be taken.
+    /// A timer that runs while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Wire<S> {
-    /// A socket whose reader has so long to take anything.
+    /// Wraps a socket; `patience` is the longest time for a pending write.
     pub(super) fn new(socket: S, patience: Duration) -> Self {
         Self { socket, patience, stalled: None }
     }
@@ -29,7 +30,7 @@ impl<S> Wire<S> {
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
         match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nobody takes what is sent"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no data"))),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -1,5 +1,5 @@
-//! What people see: a page of plain modules that are part of the program, without a build step and without anything from elsewhere. It asks
-//! the API as every other program does, and shows what comes as text alone.
+//! The web page. Its plain modules are part of the program: it has no build step and loads nothing
+//! from other sites. It uses the public API, and shows all data as text.
 
 use super::House;
 use super::http::{Operation, Problem};
@@ -17,7 +17,7 @@ struct Asset {
     text: &'static str,
 }
 
-/// Files of the page, by their names.
+/// The files of the page, by name.
 macro_rules! assets {
     ($($name:literal)*) => {
         [$(Asset { name: $name, text: include_str!(concat!("assets/", $name)) }),*]
@@ -32,25 +32,25 @@ static ASSETS: [Asset; 33] = assets![
     "timeline.js" "waiting.js" "words.js"
 ];
 
-/// What is answered here.
+/// Returns the routes of this file.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new().route("/", get(index)).route("/assets/{edition}/{name}", get(asset))
 }
 
-/// The same, described.
+/// Returns the descriptions of the routes.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/", "The page, for browsers")
+        Operation::get("/", "Get the page for browsers")
             .sends(200, "The page", "text/html")
-            .nothing(304, "It is the one that the asker has"),
-        Operation::get("/assets/{edition}/{name}", "A file of the page, as the page names it")
+            .nothing(304, "Not modified"),
+        Operation::get("/assets/{edition}/{name}", "Get a file of the page")
             .sends(200, "The file", "text/javascript")
-            .refuses(404, "There is none of that name in this edition"),
+            .refuses(404, "No such file in this edition"),
     ]
 }
 
-/// The digest of all files together. It is in the path of each, so that they are kept by browsers, and none is used with those of another
-/// program.
+/// Returns the digest of all files together. It is part of each file's path, so browsers can cache
+/// the files, and never mix those of two versions.
 fn edition() -> &'static str {
     static EDITION: OnceLock<String> = OnceLock::new();
     EDITION.get_or_init(|| {
@@ -59,7 +59,7 @@ fn edition() -> &'static str {
     })
 }
 
-/// The page, which names the files of this edition.
+/// Returns the page with the file paths of this edition.
 async fn index(asked: HeaderMap) -> Response {
     let tag = format!("\"{}\"", edition());
     let head = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, "private, no-cache")];
@@ -93,7 +93,7 @@ mod tests {
     use axum::http::HeaderValue;
     use std::collections::BTreeSet;
 
-    /// Every `"./x"` and `"/assets/x"` of a file.
+    /// Returns every `"./x"` and `"/assets/x"` of a file.
     fn named(text: &str) -> BTreeSet<&str> {
         let quoted = text.split('"').skip(1).step_by(2);
         quoted.filter_map(|text| text.strip_prefix("./").or_else(|| text.strip_prefix("/assets/"))).collect()
@@ -129,7 +129,7 @@ mod tests {
             "https://",
         ];
         for asset in ASSETS.iter().chain(&[Asset { name: "index.html", text: INDEX }]) {
-            // The name of a namespace, which nobody asks for.
+            // The name of an XML namespace, which browsers do not fetch.
             let text = asset.text.replace("http://www.w3.org/2000/svg", "");
             let found: Vec<_> = writers.iter().filter(|writer| text.contains(*writer)).collect();
             assert!(found.is_empty(), "{}: {found:?}", asset.name);

@@ -1,4 +1,4 @@
-//! How a job is found that may start, and given to a worker.
+//! Claims: finding a job that may start, and giving it to a worker.
 
 use super::super::StoreError;
 use super::clock::Clock;
@@ -6,10 +6,10 @@ use super::ledger::{Ledger, Safe, reap};
 use crate::queue::{BatchId, Lease, PoolName, Worker};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-/// Whether a pool gives jobs at all.
+/// Selects true for a pool that is neither paused nor at its limit.
 const IS_OPEN: &str = "SELECT paused_until <= ?2 AND (most IS NULL OR most > \
     (SELECT count(*) FROM jobs WHERE pool = ?1 AND state = 'running')) FROM pools WHERE name = ?1";
-/// The next job of a pool, and what it is compared by with those of other ones.
+/// Selects the next job of a pool, with its sort key among all pools.
 const NEXT: &str = "SELECT priority, no FROM jobs WHERE pool = ?1 AND state = 'queued' AND not_before <= ?2 \
     AND (?3 IS NULL OR batch = ?3) ORDER BY priority, no LIMIT 1";
 const TOKEN: &str = "UPDATE fence SET last = last + 1 RETURNING last";
@@ -17,9 +17,9 @@ const TAKE: &str = "UPDATE jobs SET state = 'running', attempt = attempt + 1, to
     WHERE no = ?1 RETURNING id, batch, pool, payload, attempt, deliveries";
 
 impl Ledger {
-    /// The next job that may start, for this worker.
+    /// Claims the next job that may start, for this worker.
     pub(super) fn claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<Lease>, StoreError> {
-        // A look takes no lock, so that those who wait for jobs are in nobody's way.
+        // Checks without a lock first, so that waiting workers do not block other processes.
         let batch = worker.batch.as_ref();
         let is_due = || Ok(self.is_late()? || next(&self.db, pools, batch, self.now())?.is_some());
         if !is_due().map_err(|error| self.fault(error))? {
@@ -33,7 +33,7 @@ impl Ledger {
     }
 }
 
-/// The number of the job that is next over all of these pools.
+/// Returns the number of the next job over all of these pools.
 fn next(db: &Connection, pools: &[PoolName], batch: Option<&BatchId>, now: i64) -> rusqlite::Result<Option<i64>> {
     let (mut is_open, mut next) = (db.prepare_cached(IS_OPEN)?, db.prepare_cached(NEXT)?);
     let (batch, mut first) = (batch.map(BatchId::as_str), None::<(i64, i64)>);

@@ -1,10 +1,11 @@
-//! The clock of a queue: milliseconds that nobody sets, the same for all processes of a machine, and never earlier than anything that is
-//! written down.
+//! The clock of a queue, in milliseconds. It is the same for all processes of a machine, unaffected
+//! by changes of the time of day, and never earlier than a time in the queue.
 //!
-//! It goes as the kernel's monotonic clock does, so that no change of the time of day ends a lease or prolongs one, and while the
-//! machine sleeps it stands: whoever holds a lease slept too. That clock begins anew with each start of the machine; how far it
-//! was behind the time of day, when it was first read after one, is kept for everybody. So a lease from before a restart ends, at the
-//! latest, its whole length after it.
+//! It follows the kernel's monotonic clock, so a change of the time of day neither ends nor
+//! prolongs a lease. It pauses while the machine sleeps, because the holders of leases sleep, too.
+//! The monotonic clock restarts with the machine. The first process after a start stores the offset
+//! to the time of day for all processes. So a lease from before a restart ends at most its whole
+//! term after the restart.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -12,15 +13,16 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::Duration;
 
-/// What the latest time is that anything in the queue has happened at.
+/// Selects the latest time of any event in the queue.
 const LATEST: &str = "SELECT coalesce(max(changed), 0) FROM jobs";
 
-/// How far the time of the queue is ahead of the kernel's clock, in milliseconds.
+/// The offset of the queue's time from the kernel's clock, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock(i64);
 
 impl Clock {
-    /// As everybody reads it since the machine was started, or as of now, where this cannot be told.
+    /// Reads the offset that all processes share since the machine started. If this start has no
+    /// known id, returns an offset as of now.
     pub(super) fn read(db: &Connection) -> rusqlite::Result<Self> {
         let place = place();
         let known = "SELECT ahead FROM clocks WHERE place = ?1";
@@ -38,23 +40,24 @@ impl Clock {
         Ok(Self(ahead))
     }
 
-    /// Now.
+    /// Returns the current time.
     pub(super) fn now(self) -> i64 {
         ticks().saturating_add(self.0)
     }
 
-    /// The time so much later than `now`.
+    /// Returns the time that is `time` later than `now`.
     pub(super) fn after(now: i64, time: Duration) -> i64 {
         now.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// How long it is from one time to another one; zero when that is earlier.
+    /// Returns the duration between two times; zero if `to` is the earlier one.
     pub(super) fn between(from: i64, to: i64) -> Duration {
         Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
     }
 }
 
-/// This start of the machine, and the processes for which its clock shows the same; `None` where that is not told.
+/// Returns an id of this start of the machine and of the time namespace, whose processes see the
+/// same clock. Returns `None` if the start has no known id.
 fn place() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let clocks = fs::read_link("/proc/self/ns/time").ok();

@@ -1,4 +1,4 @@
-//! What is said with a lease: it counts if its number is still that of the job.
+//! Calls under a lease. They take effect only if the job still has the lease's number.
 
 use super::super::StoreError;
 use super::clock::Clock;
@@ -16,7 +16,7 @@ const DONE: &str = "UPDATE jobs SET state = 'done', lease_until = NULL, is_cance
 const END: &str = "UPDATE jobs SET state = ?2, lease_until = NULL, is_cancelling = 0, not_before = ?3, attempt = ?4, reason = ?5, why = ?6, \
     changed = ?7 WHERE no = ?1";
 
-/// A job as its holder finds it.
+/// A job whose lease still holds.
 struct Held {
     no: i64,
     until: i64,
@@ -28,7 +28,7 @@ struct Held {
 impl Ledger {
     pub(super) fn renew(&self, lease: &Lease) -> Result<Renewed, StoreError> {
         let told = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
-        // As long as what is promised of a lease is left of it, nothing has to be written to say so.
+        // While more than the promised time is left, a renewal needs no write.
         let held = held(&self.db, lease).map_err(|error| self.fault(error))?;
         let Some(found) = held else { return Ok(Renewed::Lost) };
         if Clock::between(self.now(), found.until) > lease.fence() {
@@ -83,7 +83,7 @@ impl Ledger {
 }
 
 impl Held {
-    /// Takes the lease away.
+    /// Ends the lease.
     fn end(
         self,
         transaction: &Transaction<'_>,
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-/// The job of a lease, if it is still the holder's.
+/// Returns the job of a lease if the lease still holds.
 fn held(db: &Connection, lease: &Lease) -> rusqlite::Result<Option<Held>> {
     let row = (lease.job.as_str(), lease.token.cast_signed());
     let held = db.prepare_cached(HELD)?.query_row(row, |row| {
@@ -120,7 +120,7 @@ fn held(db: &Connection, lease: &Lease) -> rusqlite::Result<Option<Held>> {
     held.optional()
 }
 
-/// What is said to who comes with a result and no job.
+/// Returns the outcome for a result whose lease no longer holds.
 fn kept(transaction: &Transaction<'_>, lease: &Lease, manifest: &Manifest) -> rusqlite::Result<Completed> {
     let kept =
         transaction.query_row(KEPT, [lease.job.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));

@@ -1,5 +1,5 @@
-//! The database of a queue, and how it is written: one transaction at a time over all processes, in which the time is read when nobody
-//! else can write any more, so that times are in the order of what happened.
+//! The database of a queue. Over all processes, one transaction writes at a time. It reads the time
+//! while no other process can write, so the recorded times follow the order of events.
 
 use super::super::{StoreError, schema};
 use super::clock::Clock;
@@ -18,24 +18,25 @@ const REAP: &str = "UPDATE jobs SET lease_until = NULL, is_cancelling = 0, chang
     WHERE state = 'running' AND lease_until <= ?1";
 const IS_LATE: &str = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
 
-/// What a commit survives.
+/// The failures that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Safe {
-    /// Every death of a process. Of the machine only if a later one does: what is lost then is done again.
+    /// Survives the death of any process. Survives a crash of the machine only if a later commit
+    /// does; lost work is done again.
     FromKill,
-    /// A failure of the power, too.
+    /// Survives a power failure, too.
     FromPower,
 }
 
-/// A connection.
+/// A connection to the database of a queue.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) db: Connection,
     path: PathBuf,
     clock: Clock,
-    /// What the connection does now; unknown after a failure.
+    /// The current setting of the connection; `None` if a failure left it unknown.
     safe: Cell<Option<Safe>>,
-    /// A write failed on the disk: what else is written may not be there after a failure of the power.
+    /// True after an I/O error: later writes may not survive a power failure.
     is_broken: Cell<bool>,
 }
 
@@ -43,18 +44,19 @@ impl Ledger {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let db = schema::open_form(path, &FORM)?;
         let fail = |error| StoreError::database("open", path, error);
-        // The log is moved into the database often: a queue is small, and few pages are ever written twice.
+        // Moves the log into the database often, since a queue is small and writes few pages twice.
         db.execute_batch("PRAGMA wal_autocheckpoint = 1000").map_err(fail)?;
         let clock = Clock::read(&db).map_err(fail)?;
         Ok(Self { db, path: path.to_owned(), clock, safe: Cell::new(None), is_broken: Cell::new(false) })
     }
 
-    /// Now, for who only looks.
+    /// Returns the current time, for reads.
     pub(super) fn now(&self) -> i64 {
         self.clock.now()
     }
 
-    /// One transaction, given the time. `work` is the name of its fail points: `begun`, `written` before the commit, `done` after it.
+    /// Runs one transaction and passes it the time. `work` is the name of its fail points: `begun`,
+    /// `written` before the commit, `done` after it.
     pub(super) fn write<T>(
         &self,
         work: &str,
@@ -63,7 +65,7 @@ impl Ledger {
     ) -> Result<T, StoreError> {
         let place = |how_far| reach(work, how_far).map_err(|error| StoreError::new("write", &self.path, error));
         if self.is_broken.get() {
-            let why = io::Error::other("an earlier write failed: what is written now may not be safe");
+            let why = io::Error::other("an earlier write failed, so later writes may not be safe");
             return Err(StoreError::new("write", &self.path, why));
         }
         place("begun")?;
@@ -80,7 +82,7 @@ impl Ledger {
         Ok(done)
     }
 
-    /// One look at everything at the same time, before which leases whose time is over have ended.
+    /// Reads a consistent state, after ending the leases whose time is over.
     pub(super) fn read<T>(&self, look: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let fail = |error| StoreError::database("read", &self.path, error);
         if self.is_late().map_err(fail)? {
@@ -90,7 +92,7 @@ impl Ledger {
         look(&transaction, self.now()).map_err(fail)
     }
 
-    /// Whether there is a lease whose time is over.
+    /// Returns true if there is a lease whose time is over.
     pub(super) fn is_late(&self) -> rusqlite::Result<bool> {
         self.db.prepare_cached(IS_LATE)?.query_row([self.now()], |row| row.get(0))
     }
@@ -118,12 +120,13 @@ impl Ledger {
     }
 }
 
-/// Ends every lease whose time is over: the job waits again, or is dead after its last delivery, or has ended if it was cancelled.
+/// Ends every lease whose time is over. The job waits again, is dead after its last delivery, or
+/// ends if it was cancelled.
 pub(super) fn reap(transaction: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
     transaction.prepare_cached(REAP)?.execute([now]).map(drop)
 }
 
-/// As it stands in the columns `reason` and `why`.
+/// Returns the values for the columns `reason` and `why`.
 pub(super) fn columns(reason: &BuryReason) -> (&'static str, Option<&str>) {
     match reason {
         BuryReason::Vanished => ("vanished", None),
@@ -132,7 +135,7 @@ pub(super) fn columns(reason: &BuryReason) -> (&'static str, Option<&str>) {
     }
 }
 
-/// The other way.
+/// Returns the reason in the columns `reason` and `why`.
 pub(super) fn reason(reason: Option<&str>, why: Option<String>) -> Option<BuryReason> {
     let why = why.unwrap_or_default();
     match reason? {

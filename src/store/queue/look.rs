@@ -1,4 +1,4 @@
-//! What a queue tells of itself, and its words as they stand in the tables.
+//! Queries of a queue, and the conversion of its values from and to columns.
 
 use super::super::StoreError;
 use super::clock::Clock;
@@ -51,7 +51,8 @@ impl Ledger {
         self.read(|db, now| db.prepare_cached(&sql)?.query_map(values, |row| job(row, now))?.collect())
     }
 
-    /// Those of a pool in these states before a place, the newest first, with what their workers are told.
+    /// Returns the jobs of a pool in these states before a position, newest first, with their
+    /// payloads.
     pub(super) fn newest(
         &self,
         pool: &PoolName,
@@ -70,7 +71,7 @@ impl Ledger {
         })
     }
 
-    /// The same for one job.
+    /// Returns one job with its payload.
     pub(super) fn job_and_payload(&self, id: &JobId) -> Result<Option<(JobRow, String)>, StoreError> {
         let sql = format!("{ROWS_AND_PAYLOADS} WHERE id = ?1");
         let both = |row: &Row<'_>, now| Ok((job(row, now)?, row.get(18)?));
@@ -125,7 +126,7 @@ fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<JobRow> {
     })
 }
 
-/// A name in a column.
+/// Reads a name from a column.
 pub(super) fn name<T: TryFrom<String, Error = NameFault>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     T::try_from(text).map_err(|fault| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(fault)))

@@ -1,6 +1,7 @@
-//! The queue that needs no server: a database of its own, shared by any number of processes of one machine.
+//! A queue without a server: an SQLite database that any number of processes of one machine share.
 //!
-//! Every call is one short transaction, made on a thread that may block, one at a time for each of these.
+//! Every call is one short transaction on a thread that may block. A queue and its clones run one
+//! transaction at a time.
 
 mod claim;
 mod clock;
@@ -24,26 +25,28 @@ use tokio::sync::{Mutex as Turnstile, Notify};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// How long who waits for a job does not look whether another process has brought one.
+/// The interval at which a waiting claim looks for jobs that other processes have added.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A queue in a file. Cheap to clone; clones share a connection, and hear at once what the others have done.
+/// A queue in a file. It is cheap to clone; clones share a connection and learn of each other's
+/// changes at once.
 #[derive(Debug, Clone)]
 pub struct SqliteQueue {
     ledger: Arc<Turnstile<Ledger>>,
-    /// Leases that were had for somebody who did not wait for them.
+    /// Leases of claims whose caller stopped waiting.
     left: Left,
-    /// Told when there may be something to claim.
+    /// Notified when there may be something to claim.
     changed: Arc<Notify>,
 }
 
 type Left = Arc<Mutex<Vec<Lease>>>;
 
 impl SqliteQueue {
-    /// Opens the queue in this file, makes it where there is none, and brings one of an older fledge up to date. It blocks, for a short time.
+    /// Opens the queue in this file, creates a missing one, and migrates one of an older fledge.
+    /// Blocks for a short time.
     ///
     /// # Errors
-    /// When it cannot be read or written, is something else, or is of a newer fledge.
+    /// When the file cannot be read or written, is not a queue, or belongs to a newer fledge.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             files::make_safely(folder)?;
@@ -52,7 +55,8 @@ impl SqliteQueue {
         Ok(Self { ledger, left: Left::default(), changed: Arc::default() })
     }
 
-    /// Does work on the ledger, where it may block. What nobody waited for is given back before.
+    /// Runs `work` on the ledger, on a thread that may block. Before that, releases the leases in
+    /// `left`.
     async fn with<T: Send + 'static>(
         &self,
         verb: &'static str,
@@ -70,7 +74,8 @@ impl SqliteQueue {
         }
     }
 
-    /// The same for what may let somebody claim a job.
+    /// Runs `work` like [`Self::with`], and wakes waiting claims, since there may be something to
+    /// claim now.
     async fn change<T: Send + 'static>(
         &self,
         verb: &'static str,
@@ -81,16 +86,18 @@ impl SqliteQueue {
         done
     }
 
-    /// Ends the leases of a pool as if their time were over: for who knows that none of their holders is alive.
+    /// Ends the leases of a pool as if their time were over. The caller must know that none of
+    /// their holders is alive.
     ///
     /// # Errors
     /// When the queue cannot be written.
     pub async fn take_back(&self, pool: &PoolName) -> Result<(), QueueFault> {
         let pool = pool.clone();
-        self.change("take jobs back", move |ledger| ledger.take_back(&pool)).await
+        self.change("reclaim jobs", move |ledger| ledger.take_back(&pool)).await
     }
 
-    /// The jobs of a pool in these states before a place, the newest first, each with what its worker is told.
+    /// Returns the jobs of a pool in these states before a position, newest first, each with its
+    /// payload.
     ///
     /// # Errors
     /// When the queue cannot be read.
@@ -105,7 +112,7 @@ impl SqliteQueue {
         self.with("read the queue", move |ledger| ledger.newest(&pool, &states, before, most)).await
     }
 
-    /// One job with what its worker is told; `None` when the queue does not know it.
+    /// Returns one job with its payload, or `None` if the queue does not know it.
     ///
     /// # Errors
     /// When the queue cannot be read.
@@ -121,7 +128,8 @@ impl SqliteQueue {
     }
 }
 
-/// A lease on the way to whoever waits for it. If nobody does any more, it is left to be given back.
+/// A lease on its way to the caller of a claim. If the caller no longer waits, the lease goes to
+/// `left` and is released later.
 #[derive(Debug)]
 struct Handed {
     lease: Option<Lease>,
@@ -147,7 +155,7 @@ impl Queue for SqliteQueue {
         let mut end = pin!(sleep(wait));
         loop {
             let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable(); // what changes from here on is heard
+            changed.as_mut().enable(); // from here on, changes are noticed
             if let Some(lease) = self.try_claim(worker, pools).await? {
                 return Ok(Some(lease));
             }
@@ -173,12 +181,12 @@ impl Queue for SqliteQueue {
 
     async fn release(&self, lease: &Lease, retry: &Retry) -> Result<Released, QueueFault> {
         let (lease, retry) = (lease.clone(), retry.clone());
-        self.change("give a job back", move |ledger| ledger.release(&lease, &retry)).await
+        self.change("release a job", move |ledger| ledger.release(&lease, &retry)).await
     }
 
     async fn bury(&self, lease: &Lease, why: &str) -> Result<Released, QueueFault> {
         let (lease, why) = (lease.clone(), why.to_owned());
-        self.change("give a job up", move |ledger| ledger.bury(&lease, &why)).await
+        self.change("give up a job", move |ledger| ledger.bury(&lease, &why)).await
     }
 
     async fn cancel(&self, scope: &Scope) -> Result<Cancelled, QueueFault> {
@@ -222,7 +230,7 @@ impl Queue for SqliteQueue {
     }
 
     async fn gc(&self, age: Duration) -> Result<u64, QueueFault> {
-        self.with("forget old jobs", move |ledger| ledger.gc(age)).await
+        self.with("delete old jobs", move |ledger| ledger.gc(age)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of a queue by those who hold no lease.
+//! Calls to a queue that need no lease.
 
 use super::super::{StoreError, schema};
 use super::clock::Clock;

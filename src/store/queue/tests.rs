@@ -1,4 +1,4 @@
-//! What is of this queue alone. What every queue promises is in `tests/queue`.
+//! Tests of this queue alone. `tests/queue` tests the promises of every queue.
 
 use super::super::Store;
 use super::*;
@@ -40,7 +40,7 @@ async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
     assert!(matches!(begun, Poll::Pending));
     drop(claim);
     lock.execute_batch("COMMIT").unwrap();
-    // It is made on a thread of its own, and nobody asks for it.
+    // The claim completes on its own thread, although no caller waits for it.
     while state().await == State::Queued {
         tokio::task::yield_now().await;
     }

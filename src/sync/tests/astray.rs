@@ -1,4 +1,4 @@
-//! Parcels that are no journal of anybody: what they could lead to is refused before anything is kept.
+//! Tests of invalid parcels, which are refused before anything is stored.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_parcel_that_could_lead_astray_is_refused() {
     assert!(refused(&|one| one.schema_version = 2).contains("version 2"));
     assert!(refused(&|one| one.after = u64::MAX).contains("so long"));
     assert!(refused(&|one| one.records[0].data = "{".into()).contains("no JSON"));
-    assert!(refused(&|one| one.begin.as_mut().unwrap().head.title = "x".into()).contains("the newer one"));
+    assert!(refused(&|one| one.begin.as_mut().unwrap().head.title = "x".into()).contains("the newer version"));
     assert!(refused(&|one| one.records[1].at_ms += 1).contains("record 2"));
     take(&server.store(), whole, 1).unwrap();
 }

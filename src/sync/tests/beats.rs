@@ -1,4 +1,4 @@
-//! Runs in which nothing happens: that they go on is told all the same.
+//! Tests of heartbeats for runs in which nothing happens.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Dresses in which a command comes, and what is not meant.
+//! Tests of commands in many forms, and of commands that a pattern does not mean.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn asked(pattern: &str, command: &str) -> bool {
     asks(command, &[pattern.to_owned()])
 }
 
-/// Ways to have `git push` run, or what may be it.
+/// Ways to run `git push`, or a command that may be it.
 const DRESSES: &[&str] = &[
     "git push",
     "git push origin main --force",

@@ -1,13 +1,14 @@
-//! The dresses in which a secret is passed on, and where they stand in a text, whatever white space is in them.
+//! The encodings in which a secret may appear, and a search for them that ignores white space.
 
 use memchr::memmem::Finder;
 
-/// The shortest dress that is looked for.
+/// The minimum length of an encoding, in bytes.
 const LEAST: usize = 6;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A secret as it stands, as JSON has it, in base64, hex and URL-encoded; without white space.
+/// Returns a secret in plain form, JSON-escaped, in base64, in hex and URL-encoded, all without
+/// white space.
 pub(super) fn all(secret: &str) -> Vec<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let url = |is_kept: fn(u8) -> bool, space: &str| -> String {
@@ -35,7 +36,7 @@ pub(super) fn all(secret: &str) -> Vec<String> {
     all
 }
 
-/// The same with `%2f` for `%2F`.
+/// Replaces `%2F` by `%2f`, for all escapes.
 fn lower_escapes(text: &str) -> String {
     let mut left = 0;
     let letter = |letter: char| {
@@ -45,7 +46,8 @@ fn lower_escapes(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// What base64 makes of these bytes whatever stands around them, where so many stand before them in their group of three.
+/// Returns the base64 letters that depend on these bytes alone, whatever surrounds them. `before`
+/// is the number of other bytes before them in their group of three.
 fn base64_core(before: usize, bytes: &[u8]) -> String {
     let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1);
     let skipped = (6 - before * 8 % 6) % 6;
@@ -57,7 +59,7 @@ fn base64_core(before: usize, bytes: &[u8]) -> String {
     (0..letters).map(|number| char::from(BASE64[letter(number)])).collect()
 }
 
-/// A text without its white space, that knows where each byte of it stood.
+/// A text without its white space, with the original position of each byte.
 pub(super) struct Squeezed {
     bytes: Vec<u8>,
     places: Vec<usize>,
@@ -70,13 +72,14 @@ impl Squeezed {
         Self { bytes, places }
     }
 
-    /// Where a dress begins and ends in the text.
+    /// Finds an encoding in the text. Returns the start and end of each match.
     pub(super) fn places_of<'s>(&'s self, dress: &'s Finder<'_>) -> impl Iterator<Item = (usize, usize)> + 's {
         let last = dress.needle().len().saturating_sub(1);
         dress.find_iter(&self.bytes).map(move |at| (self.places[at], self.places[at + last] + 1))
     }
 
-    /// Where the end of the text begins that is the beginning of a dress, and not all of it.
+    /// Finds the longest proper prefix of an encoding that ends the text. Returns its start in the
+    /// text.
     pub(super) fn head_at_end(&self, dress: &[u8]) -> Option<usize> {
         let longest = self.bytes.len().min(dress.len().saturating_sub(1));
         let length = (1..=longest).rev().find(|length| self.bytes.ends_with(&dress[..*length]))?;

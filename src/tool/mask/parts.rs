@@ -1,13 +1,15 @@
-//! What of a value is a secret by itself: a word behind a scheme, the value of a cookie, the password, token or key in an address.
+//! The parts of a value that are secret by themselves: the word after a scheme, the value of a
+//! cookie, and secrets in an address.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-/// The least letters of a part of a path that may be a token.
+/// The minimum length of a path segment that may be a token, in bytes.
 const TOKEN: usize = 16;
 
-/// A value that is secret, and what in it is secret by itself: the word behind a scheme, and what is in addresses. Of longer texts, as those
-/// of credentials in JSON, no single word is one.
+/// Returns a secret value and its parts that are secret by themselves: the word after a scheme, and
+/// the secrets in addresses. No single word of a longer text, such as credentials in JSON, is such
+/// a part.
 pub fn parts(value: &str) -> Vec<String> {
     let value = value.trim();
     let mut all = vec![value.to_owned()];
@@ -27,7 +29,8 @@ pub fn parts(value: &str) -> Vec<String> {
     tidied(all)
 }
 
-/// The same of a header, in which also each `name=value` has a secret.
+/// Returns the parts of a secret header. Unlike [`parts()`], this includes each value of a
+/// `name=value` pair.
 pub fn parts_of_header(value: &str) -> Vec<String> {
     let mut all = parts(value);
     all.extend(value.split([' ', ';', ',', '&']).filter_map(told));
@@ -41,7 +44,8 @@ fn tidied(mut all: Vec<String>) -> Vec<String> {
     all
 }
 
-/// What is secret in an address: user and password, the values of its query, and what looks like a token in its path.
+/// Returns the secrets in an address: the user and password, the values in the query, and path
+/// segments in the form of a token.
 pub fn in_url(url: &str) -> Vec<String> {
     let Some((_, rest)) = url.split_once("://") else { return Vec::new() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -62,13 +66,13 @@ pub fn in_url(url: &str) -> Vec<String> {
     all
 }
 
-/// The value of `name=value`. The signs that fill up base64 are none.
+/// Returns the value of `name=value`. Padding of base64 is not a value.
 fn told(pair: &str) -> Option<String> {
     let value = pair.split_once('=')?.1.trim_matches(['"', '\'']);
     (!value.trim_matches('=').is_empty()).then(|| value.to_owned())
 }
 
-/// Without `%2B` and the like.
+/// Decodes escapes such as `%2B`.
 fn unescaped(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, tail @ ..] = rest {

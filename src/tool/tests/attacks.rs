@@ -1,5 +1,5 @@
-//! Attempts to get out of the workspace, by every tool that takes a path: by the path itself, by links, and by links that come
-//! and go while the tool works.
+//! Attempts to leave the workspace with every tool that takes a path. They use the path itself,
+//! links, and links that change while the tool works.
 
 use super::Bed;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -10,12 +10,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is in the file outside; no outcome may hold it.
+/// The content of the file outside. No outcome may contain it.
 const CANARY: &str = "canary-5d1f";
-/// The name of that file; no listing may show it.
+/// The name of that file. No listing may show it.
 const SECRET: &str = "treasure";
 
-/// A workspace with links to everywhere, beside a directory that is nobody's business.
+/// Creates a workspace with links to many places, next to a directory that no tool may reach.
 fn bed() -> Bed {
     let bed = Bed::new();
     let outside = bed.home.path().join("outside");
@@ -45,7 +45,7 @@ fn bed() -> Bed {
     bed
 }
 
-/// Ways to name what is outside.
+/// Paths that name something outside the workspace.
 const PATHS: &[&str] = &[
     "..",
     "../",
@@ -119,7 +119,7 @@ const PATHS: &[&str] = &[
     "circle/x",
 ];
 
-/// All of them, and those that need links or the names of directories.
+/// All of these paths, and more that need links or directory names.
 fn inputs(home: &Path) -> Vec<String> {
     let mut inputs: Vec<String> = PATHS.iter().map(|path| (*path).to_owned()).collect();
     for link in ["up", "out", "abs", "slash", "proc", "cwd", "dir/up", "dir/back", "chain", "chain2", "gone", "dots"] {
@@ -141,7 +141,7 @@ fn inputs(home: &Path) -> Vec<String> {
     inputs
 }
 
-/// Every way to give a path to a tool.
+/// Every argument through which a tool takes a path.
 fn calls(path: &str) -> [(&'static str, Value); 9] {
     [
         ("files-read", json!({"path": path})),
@@ -156,7 +156,7 @@ fn calls(path: &str) -> [(&'static str, Value); 9] {
     ]
 }
 
-/// Everything beside the workspace, by path.
+/// The files outside the workspace, by path.
 fn outside(home: &Path) -> BTreeMap<String, Vec<u8>> {
     let directory = home.join("outside");
     let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
@@ -179,12 +179,13 @@ async fn no_path_leads_any_tool_outside() {
         for path in inputs(bed.home.path()) {
             let (tool, input) = calls(&path)[number].clone();
             let outcome = bed.call(tool, input).await;
-            // What was asked for is repeated, and a link is listed with its target; neither tells anything new.
+            // An outcome may repeat the requested path, and a listing shows the target of a link.
+            // Neither reveals anything.
             let told: Vec<String> = outcome.content.lines().map(|line| line.replace(&path, "")).collect();
             let listed = told.iter().any(|line| !outcome.is_error && line.contains(SECRET) && !line.contains(" -> "));
             let read = told.iter().any(|line| [CANARY, "root:x:0", "PATH="].iter().any(|secret| line.contains(secret)));
             assert!(!listed && !read, "{tool} {path:?}: {told:?}");
-            assert!(!outcome.content.contains("failed inside"), "{tool} {path:?}: {told:?}");
+            assert!(!outcome.content.contains("internal error"), "{tool} {path:?}: {told:?}");
             assert_eq!(outside(bed.home.path()), before, "{tool} {path:?}");
             calls_made += 1;
         }
@@ -192,7 +193,7 @@ async fn no_path_leads_any_tool_outside() {
     assert_eq!(calls_made, paths.len() * calls("").len());
 }
 
-/// Swaps the two names back and forth until told to stop, while `work` goes on.
+/// Swaps the two names back and forth while `work` runs.
 fn racing<T>(a: &Path, b: &Path, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -207,7 +208,7 @@ fn racing<T>(a: &Path, b: &Path, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Whether a plain read by path gets at what it should not: the proof that there is a race to be lost.
+/// Returns whether a plain read by path reaches the file outside. This proves that the race exists.
 fn plain_read_escapes(path: &Path) -> bool {
     (0..1_000_000).any(|_| fs::read_to_string(path).is_ok_and(|text| text.contains(CANARY)))
 }

@@ -1,4 +1,4 @@
-//! Reading and changing files.
+//! Tests of reading and changing files.
 
 use super::*;
 use crate::chat::{ChangeKind, Detail, FileChange};
@@ -11,7 +11,7 @@ async fn a_file_is_read_in_pages_that_say_how_to_go_on() {
     assert_eq!(bed.said("files-read", json!({"path": "a"})).await, "     1\tone\n     2\ttwo\n     3\tthree\n");
     assert_eq!(
         bed.said("files-read", json!({"path": "./x/../a", "offset": 2, "limit": 1})).await,
-        "     2\ttwo\n[lines 2-2 of 3; go on with offset 3]\n"
+        "     2\ttwo\n[lines 2-2 of 3; continue with offset 3]\n"
     );
     let absolute = bed.tree().join("a");
     assert_eq!(bed.said("files-read", json!({"path": absolute, "offset": 3})).await, "     3\tthree\n");
@@ -59,7 +59,7 @@ async fn what_is_no_text_is_named_and_not_shown() {
     bed.file("dir/file", "");
     for (path, said) in [
         ("a.png", "`a.png` is a PNG image of 8 bytes, which can't be shown as text"),
-        ("latin", "     1\tgr\u{fffd}n\n[not UTF-8: bytes that are no text are shown as \u{fffd}]\n"),
+        ("latin", "     1\tgr\u{fffd}n\n[not UTF-8: invalid bytes are shown as \u{fffd}]\n"),
         ("empty", "(the file is empty)"),
         ("dir", "`dir` is a directory, not a file"),
         ("none", "`none` does not exist"),
@@ -179,7 +179,7 @@ async fn protected_paths_are_refused_by_every_name_they_have() {
     symlink("alias/verify.yaml", bed.tree().join("file")).unwrap();
     symlink(".git", bed.tree().join("meta")).unwrap();
     let lane =
-        "`lanes/verify.yaml` is protected (it defines the gate); leave it as it is and solve the task in other files";
+        "`lanes/verify.yaml` is protected (it defines the gate); do not change it, and solve the task in other files";
     let git = |path: &str| format!("`{path}` belongs to git's own files, which tools do not change");
     for (path, said) in [
         ("lanes/verify.yaml", lane.to_owned()),

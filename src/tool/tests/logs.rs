@@ -1,9 +1,9 @@
-//! What the gate's steps have printed, as a model reads it.
+//! Tests of `lane-log` on the output of gate steps.
 
 use super::*;
 use crate::verdict::{StepLog, StepStatus};
 
-/// A host that knows these logs: attempt, step of the lane `verify`, how it ended, what it printed.
+/// Creates a host with these logs: attempt, step of the lane `verify`, status, output.
 fn with(logs: &[(u32, &str, StepStatus, &[u8])]) -> Bed {
     let bed = Bed::new();
     let log = |(number, (attempt, step, status, printed)): (usize, &(u32, &str, StepStatus, &[u8]))| {
@@ -34,21 +34,21 @@ async fn the_end_of_what_failed_is_given_first_and_any_page_of_it_when_asked_for
     let end = bed.said("lane-log", json!({"limit": 2})).await;
     let head = "step `test` of lane `verify`, attempt 2: failed, 1000 lines\n";
     let expected =
-        format!("{head}   999\tline 999\n  1000\tline 1000\n[lines 999-1000; those before them: `offset`]\n");
+        format!("{head}   999\tline 999\n  1000\tline 1000\n[lines 999-1000; use `offset` for earlier lines]\n");
     assert_eq!(end, expected);
     let page = bed.said("lane-log", json!({"step": "test", "offset": 7, "limit": 1})).await;
-    assert_eq!(page, format!("{head}     7\tline 7\n[go on with offset 8]\n"));
+    assert_eq!(page, format!("{head}     7\tline 7\n[continue with offset 8]\n"));
     let found = bed.said("lane-log", json!({"step": "test", "pattern": "line 9+$"})).await;
     assert_eq!(found, format!("{head}     9\tline 9\n    99\tline 99\n   999\tline 999\n"));
     let found = bed.said("lane-log", json!({"step": "test", "pattern": "line 9+$", "limit": 1})).await;
-    assert_eq!(found, format!("{head}     9\tline 9\n[go on with offset 10]\n"));
+    assert_eq!(found, format!("{head}     9\tline 9\n[continue with offset 10]\n"));
     let none = bed.said("lane-log", json!({"step": "test", "pattern": "^9"})).await;
-    assert_eq!(none, format!("{head}[none of them matches]\n"));
+    assert_eq!(none, format!("{head}[no line matches]\n"));
     let older = bed.said("lane-log", json!({"step": "test", "attempt": 1})).await;
     assert_eq!(older, "step `test` of lane `verify`, attempt 1: failed, 1 line\n     1\tthe first time\n");
     let passed = bed.said("lane-log", json!({"step": "fmt"})).await;
     assert_eq!(passed, "step `fmt` of lane `verify`, attempt 2: passed, 1 line\n     1\tfine\n");
-    // A page is never longer than a result may be, and loses lines at its far end.
+    // A page never exceeds the limit of a result, and loses lines at its far end.
     let long = bed.said("lane-log", json!({"limit": 2000})).await;
     assert!(long.len() <= 4096 && long.contains("  1000\tline 1000\n[lines "), "{long}");
     let long = bed.said("lane-log", json!({"offset": 1, "limit": 2000})).await;
@@ -77,10 +77,11 @@ async fn which_log_is_meant_is_asked_where_it_is_not_clear() {
     let before = bed.said("lane-log", json!({"attempt": 0})).await;
     assert_eq!(before, "step `test` of lane `verify`, before any change: failed, 1 line\n     1\tbefore\n");
     let silent = bed.said("lane-log", json!({"step": "lint"})).await;
-    assert_eq!(silent, "step `lint` of lane `verify`, attempt 1: allowed failure\n[it printed nothing]\n");
+    assert_eq!(silent, "step `lint` of lane `verify`, attempt 1: allowed failure\n[no output]\n");
     let unknown = bed.call("lane-log", json!({"step": "tets"})).await;
     assert!(unknown.is_error, "{unknown:?}");
-    let said = "there is no such log (did you mean `test`?); there are:\nstep `test` of lane `verify`, before any change: failed\n";
+    let said =
+        "no such log (did you mean `test`?); known logs:\nstep `test` of lane `verify`, before any change: failed\n";
     assert!(unknown.content.starts_with(said), "{unknown:?}");
     let past = bed.call("lane-log", json!({"step": "test", "lane": "verify", "offset": 9})).await;
     assert_eq!(past, ToolOutcome::error("`the log of test` has 1 lines; line 9 is past its end"));

@@ -1,4 +1,4 @@
-//! The tools through their one door, on real files and real processes.
+//! Tests of the tools through a [`ToolHost`], with real files and real processes.
 
 mod attacks;
 mod files;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A workspace `tree` in a directory of its own, with a host.
+/// A temporary workspace `tree` with a host.
 pub(super) struct Bed {
     pub(super) home: tempfile::TempDir,
     pub(super) host: ToolHost,
@@ -97,7 +97,7 @@ async fn every_tool_takes_the_arguments_of_its_schema_and_no_others() {
             input.insert(name.clone(), value);
         }
         let said = bed.said(tool.name, input.clone().into()).await;
-        assert!(!said.contains("it takes"), "{said}");
+        assert!(!said.contains("; expected {"), "{said}");
         input.insert("extra".into(), json!(1));
         let said = bed.said(tool.name, input.into()).await;
         assert!(said.starts_with(&format!("{}: unknown field `extra`", tool.name)), "{said}");
@@ -111,15 +111,15 @@ async fn wrong_arguments_are_explained() {
         (
             "files-edit",
             json!({"path": "a", "new": "b"}),
-            "files-edit: missing field `old`; it takes {new: string, old: string, path: string, replace_all?: boolean}",
+            "files-edit: missing field `old`; expected {new: string, old: string, path: string, replace_all?: boolean}",
         ),
         (
             "files-read",
             json!({"path": "a", "offset": 0}),
-            "files-read: `offset` must be a whole number from 1 on, found 0; it takes {path: string, limit?: integer, offset?: integer}",
+            "files-read: `offset` must be a whole number of at least 1, found 0; expected {path: string, limit?: integer, offset?: integer}",
         ),
-        ("files-delete", json!({"path": 7}), "files-delete: `path` must be a string, found 7; it takes {path: string}"),
-        ("files-delete", json!("a"), "files-delete: expected a JSON object, found string; it takes {path: string}"),
+        ("files-delete", json!({"path": 7}), "files-delete: `path` must be a string, found 7; expected {path: string}"),
+        ("files-delete", json!("a"), "files-delete: expected a JSON object, found string; expected {path: string}"),
     ] {
         assert_eq!(bed.call(name, input).await, ToolOutcome::error(said));
     }
@@ -139,7 +139,7 @@ async fn a_long_result_is_cut_and_kept_for_paging() {
     assert!(cut.len() <= 4096 && cut.starts_with(&names[0]) && cut.ends_with("0499\n"), "{cut}");
     assert!(cut.contains("bytes left out; all of it: files-read @output/1 …]\n"), "{cut}");
     let page = bed.said("files-read", json!({"path": "@output/1", "offset": 300, "limit": 1})).await;
-    assert_eq!(page, format!("   300\t{}\n[lines 300-300 of 500; go on with offset 301]\n", names[299]));
+    assert_eq!(page, format!("   300\t{}\n[lines 300-300 of 500; continue with offset 301]\n", names[299]));
     let kept = fs::metadata(bed.home.path().join("outputs/1.txt")).unwrap();
     assert_eq!(kept.permissions().mode() & 0o777, 0o600);
 }

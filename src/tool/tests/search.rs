@@ -1,4 +1,4 @@
-//! Listing, finding and searching.
+//! Tests of listing, finding and searching.
 
 use super::*;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ async fn a_directory_is_listed_with_sizes() {
     assert_eq!(bed.said("files-list", json!({"path": "no"})).await, "`no` does not exist");
 }
 
-/// A tree with ignore files at several levels.
+/// Creates a tree with ignore files at several levels.
 fn ignoring() -> Bed {
     let bed = Bed::new();
     bed.file(".gitignore", "target/\n*.log\n/top\n");
@@ -55,9 +55,9 @@ async fn a_glob_finds_what_ignore_files_leave() {
         (json!({"pattern": bed.tree().join("sub/*.rs")}), "sub/a.rs\n"),
         (json!({"pattern": "*.rs", "path": "sub"}), "sub/a.rs\n"),
         (json!({"pattern": "*.rs", "path": "target"}), "target/a.rs\n"),
-        (json!({"pattern": "lose.log", "path": "sub"}), "no files fit\n"),
+        (json!({"pattern": "lose.log", "path": "sub"}), "no matching files\n"),
         (json!({"pattern": ".github/**"}), ".github/ci.yml\n"),
-        (json!({"pattern": ".git/**"}), "no files fit\n"),
+        (json!({"pattern": ".git/**"}), "no matching files\n"),
     ] {
         assert_eq!(bed.said("files-glob", input.clone()).await, found, "{input}");
     }

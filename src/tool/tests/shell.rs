@@ -1,4 +1,4 @@
-//! Commands.
+//! Tests of `shell-exec`.
 
 use super::*;
 use crate::chat::Detail;
@@ -32,7 +32,7 @@ async fn long_output_of_a_command_can_be_paged() {
     assert!(ran.len() <= 4096 && ran.starts_with("exit code 0\n1\n2\n"), "{ran}");
     assert!(ran.ends_with("[23893 bytes in all: files-read @output/1]"), "{ran}");
     let page = bed.said("files-read", json!({"path": "@output/1", "offset": 4321, "limit": 1})).await;
-    assert_eq!(page, "  4321\t4321\n[lines 4321-4321 of 5000; go on with offset 4322]\n");
+    assert_eq!(page, "  4321\t4321\n[lines 4321-4321 of 5000; continue with offset 4322]\n");
     assert_eq!(fs::metadata(bed.home.path().join("outputs/1.txt")).unwrap().permissions().mode() & 0o777, 0o600);
 }
 

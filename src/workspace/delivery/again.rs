@@ -1,4 +1,5 @@
-//! What is asked of the user's repository beside a commit: whether it can be made, whether it is made already, and the same as a patch.
+//! Questions to the user's repository that make no commit: is a commit possible, was it already
+//! made, and what is the patch.
 
 use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
 use crate::id::TreeId;
@@ -7,10 +8,12 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 impl Repository<'_> {
-    /// Whether a commit of `base` would be another one than the head, which is so where something was not committed when it was taken.
+    /// Returns whether a commit of `base` would differ from the head: whether there were
+    /// uncommitted changes when `base` was taken.
     ///
     /// # Errors
-    /// [`DeliveryFault::Foreign`] when what is not committed cannot be, [`DeliveryFault::Unfinished`], and the others.
+    /// [`DeliveryFault::Foreign`] if these changes cannot be committed,
+    /// [`DeliveryFault::Unfinished`], and others.
     pub async fn check(&self, head: &Head, base: &TreeId, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
         self.must_be_finished(stop).await?;
         if head.tree.as_ref() == Some(base) {
@@ -19,11 +22,12 @@ impl Repository<'_> {
         self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
     }
 
-    /// The commit, where an earlier process has made it: on the same branch, with the right parent, the right tree, and the first of the
-    /// trailers. Somebody may have committed on top of it since; the index is theirs then.
+    /// Returns the commit if an earlier process has already made it. That commit is on the same
+    /// branch and has the same parent, tree and first trailer. If the user has committed on top of
+    /// it, the index stays as it is.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
         let now = self.head(stop).await?;
         let Some(newest) = now.commit.filter(|_| now.branch == what.head.branch) else { return Ok(None) };
@@ -41,7 +45,7 @@ impl Repository<'_> {
         Ok(Some(Committed { commit: commit.to_owned(), tree: self.stored(&tree, what.tree, stop).await, notes }))
     }
 
-    /// Whether this commit is the one; gives its tree.
+    /// Returns the tree of `commit` if `commit` is the one described by `what`.
     pub(super) async fn is_made(
         &self,
         commit: &str,
@@ -61,45 +65,48 @@ impl Repository<'_> {
         Ok((composed.as_str() == tree).then_some(composed))
     }
 
-    /// Brings the index to a tree; says so where that does not go.
+    /// Brings the index to a tree. Returns a note for the user if that fails.
     pub(super) async fn bring_index(&self, tree: &str, stop: &CancellationToken) -> Option<String> {
         let why = match self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await {
             Ok(index) if index.code == 0 => return None,
             Ok(index) => index.said,
             Err(fault) => fault.to_string(),
         };
-        Some(format!("the index is as it was ({why}): `git reset` brings it to the new commit"))
+        Some(format!("the index was not updated ({why}): `git reset` updates it to the new commit"))
     }
 
-    /// Who commits here, as git writes it: `Name <mail>`.
+    /// Returns the author of commits in this repository, as git writes it: `Name <mail>`.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryFault> {
         let known = self.line(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], stop).await?;
         let name = known.as_deref().and_then(|line| Some(&line[..=line.rfind('>')?])).map(str::to_owned);
         Ok(name.unwrap_or_else(nobody))
     }
 
-    /// What differs between two trees of the workspace, with paths from the top of the repository and all bytes: for `git apply`.
+    /// Returns a binary patch for `git apply` between two trees of the workspace. Its paths start
+    /// at the top of the repository.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryFault> {
         patch(self.trees, &self.prefix, from, to, stop).await
     }
 
-    /// The tree of the workspace's folder in a tree of the whole repository, where it is another one than was judged.
+    /// Returns the tree of the workspace's folder within the repository's tree `whole`, if it
+    /// differs from the judged tree.
     pub(super) async fn stored(&self, whole: &TreeId, judged: &TreeId, stop: &CancellationToken) -> Option<TreeId> {
         let folder = format!("{whole}:{}", self.prefix.trim_end_matches('/'));
         let tree = self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await.ok()??;
         TreeId::parse(&tree).ok().filter(|tree| tree != judged)
     }
 
-    /// Writes the workspace's folder as it is in another commit into a fresh folder, by our own git: nothing that is configured runs.
+    /// Writes the workspace's folder at the commit `rev` into an empty folder. fledge's own git
+    /// does it, so nothing that the user's git configures runs.
     ///
     /// # Errors
-    /// [`DeliveryFault::NoCommit`], and the others.
+    /// [`DeliveryFault::NoCommit`] if `rev` is not a commit with this folder, and others.
     pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryFault> {
         let none = || DeliveryFault::NoCommit { rev: rev.to_owned() };
         let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{rev}^{{commit}}")];
@@ -116,11 +123,11 @@ impl Repository<'_> {
     }
 }
 
-/// What differs between two trees of a workspace, with all bytes, for `git apply`: `prefix` stands before each path. Our own git says it, so
-/// that no repository is needed.
+/// Returns a binary patch for `git apply` between two trees of a workspace, with `prefix` before
+/// each path. It uses fledge's own git, so no repository is needed.
 ///
 /// # Errors
-/// [`DeliveryFault`].
+/// [`DeliveryFault`] if git fails.
 pub async fn patch(
     trees: &Trees,
     prefix: &str,
@@ -134,7 +141,7 @@ pub async fn patch(
     Ok(trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
 }
 
-/// Who commits where nobody else is known.
+/// Returns the author for commits where the user's git configures none.
 pub fn nobody() -> String {
     format!("{} <{}>", NOBODY.0, NOBODY.1)
 }

@@ -1,14 +1,17 @@
-//! A commit onto a branch that is not checked out: a new one, or one that stands where the work began.
+//! Commits onto a branch that is not checked out: a new branch, or one that is at the commit where
+//! the work began.
 
 use super::{Commit, Committed, DeliveryFault, Repository, Written};
 use tokio_util::sync::CancellationToken;
 
 impl Repository<'_> {
-    /// Makes the commit and has the branch of this name (`fix-dates`) be at it. Neither index nor files are touched. Where the branch is at
-    /// that commit already, that is it. With `only_look` nothing is made, and the id is empty.
+    /// Makes the commit and moves the branch `branch` (such as `fix-dates`) to it. The index and
+    /// the files do not change. If the branch is already at this commit, nothing is made. With
+    /// `only_look` nothing is made either, and the returned id is empty.
     ///
     /// # Errors
-    /// [`DeliveryFault`] when the name is none, the branch is checked out or has other commits, and the others.
+    /// [`DeliveryFault`] if the name is invalid, or the branch is checked out or has other commits,
+    /// and others.
     pub async fn commit_to(
         &self,
         branch: &str,
@@ -25,7 +28,7 @@ impl Repository<'_> {
         if let Some(tip) = tip.as_ref().filter(|tip| Some(*tip) != what.head.commit.as_ref()) {
             return match self.is_made(tip, what, stop).await? {
                 Some(_) => {
-                    Ok(Committed { commit: tip.clone(), tree: None, notes: vec![format!("{branch} is at it already")] })
+                    Ok(Committed { commit: tip.clone(), tree: None, notes: vec![format!("{branch} is already there")] })
                 }
                 None => Err(DeliveryFault::OtherWork { name: name() }),
             };

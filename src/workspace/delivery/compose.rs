@@ -1,4 +1,5 @@
-//! The tree of a commit: the judged one in the place of the workspace's folder, with its objects in the user's repository.
+//! Builds the tree of a commit: the judged tree replaces the workspace's folder. All of its objects
+//! are copied into the user's repository.
 
 use super::foreign::Foreign;
 use super::{DeliveryFault, Head, Repository};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) type Files = BTreeMap<String, Entry>;
 
 impl Repository<'_> {
-    /// The whole tree of the commit, and whether it is another one than the head's.
+    /// Builds the whole tree of the commit. Also returns whether it differs from the head's tree.
     pub(super) async fn compose(
         &self,
         head: &Head,
@@ -61,7 +62,7 @@ impl Repository<'_> {
             git.ask(&["read-tree", &format!("--prefix={}", self.prefix), tree.as_str()], stop).await?;
         }
         self.set(&git, kept.iter().map(|(path, entry)| (path, entry.as_ref())), stop).await?;
-        // Of a partial clone, files that nobody has looked at are not here.
+        // A partial clone may lack the objects of files that were never read.
         let made = tree_of(&git.ask(&["write-tree", "--missing-ok"], stop).await?, "write-tree")?;
         let before = match &head.commit {
             Some(commit) => self.line(&["rev-parse", &format!("{commit}^{{tree}}")], stop).await?,
@@ -71,7 +72,7 @@ impl Repository<'_> {
         Ok((made, is_new))
     }
 
-    /// Puts entries into an index, or takes them out.
+    /// Adds entries to an index, or removes them.
     async fn set<'e>(
         &self,
         git: &crate::workspace::trees::git::Git,
@@ -90,24 +91,26 @@ impl Repository<'_> {
         git.tell(&["update-index", "--add", "--replace", "-z", "--index-info"], &lines, stop).await.map(drop)
     }
 
-    /// Files that the user's git has left out of the folder (a sparse checkout), from the root of the workspace.
+    /// Returns the files that a sparse checkout leaves out of the folder, relative to the root of
+    /// the workspace.
     async fn not_checked_out(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
         let list = self.git.ask(&["ls-files", "-z", "-t"], stop).await?;
         Ok(each(&list).filter_map(|entry| entry.strip_prefix(b"S ")).map(spelled).collect())
     }
 
-    /// Whether the user's git does not look at who may run a file.
+    /// Returns whether the user's git ignores the executable bit (`core.fileMode` is false).
     async fn has_no_modes(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
         let answer = self.git.run(&["config", "--type=bool", "--get", "core.fileMode"], b"", 100, stop).await?;
         Ok(answer.output.trim_ascii() == b"false")
     }
 
-    /// Insists that all that a tree is made of is what its names say, where it is here: git reads an object without a look at whether it is
-    /// the one that it was asked for, so one that was put in its place would be delivered for the judged one.
+    /// Fails unless the content of each object of a tree matches the object's id. Git does not
+    /// check this when it reads an object, so a forged object would be delivered in place of the
+    /// judged one. Objects that a partial clone lacks are skipped.
     pub(super) async fn must_be_genuine(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
         let args = ["rev-list", "--objects", "--verify-objects", "--missing=allow-any", "--quiet", tree.as_str()];
         let answer = self.git.run(&args, b"", 0, stop).await?;
-        // It complains and goes on.
+        // `rev-list` reports each mismatch and continues.
         let wrong = answer.said.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
         let objects: Vec<String> = wrong.map(str::to_owned).collect();
         match objects.is_empty() {
@@ -117,7 +120,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Has the repository have all objects of a tree.
+    /// Copies the objects of a tree that the repository lacks into it.
     async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let own = self.trees.own_git();
         let all = own.ask(&["rev-list", "--objects", "--no-object-names", tree.as_str()], stop).await?;
@@ -133,7 +136,7 @@ impl Repository<'_> {
     }
 }
 
-/// Files with the mode that they are committed with, where the run left it alone.
+/// Returns the files whose mode the run did not change, with the mode of the last commit.
 fn as_committed(committed: &Files, judged: &Files, begun: &Files) -> Vec<(String, Option<Entry>)> {
     const PLAIN: u32 = 0o100_000;
     let is_plain = |entry: &Entry| entry.mode & 0o170_000 == PLAIN;
@@ -145,7 +148,7 @@ fn as_committed(committed: &Files, judged: &Files, begun: &Files) -> Vec<(String
     judged.iter().filter_map(differs).collect()
 }
 
-/// Whether an entry is a submodule.
+/// Returns whether an entry is a submodule.
 pub(super) fn is_repository(entry: &Entry) -> bool {
     entry.mode == REPOSITORY
 }

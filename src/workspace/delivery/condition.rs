@@ -1,4 +1,5 @@
-//! How the user's repository is, for somebody who asks before a run whether its work could be committed there. Nothing is changed.
+//! The condition of the user's repository before a run: can the work be committed there? Nothing is
+//! changed.
 
 use super::{DeliveryFault, Repository};
 use crate::workspace::trees::Trees;
@@ -7,30 +8,30 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// What a commit would meet.
+/// The facts about a repository that matter for a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Its top folder.
+    /// The top folder of the repository.
     pub top: String,
-    /// Whether there is a first commit.
+    /// True if the repository has a commit.
     pub has_commit: bool,
-    /// Whether it has only the newest commits.
+    /// True if the repository is a shallow clone.
     pub is_shallow: bool,
-    /// Whether git knows who commits.
+    /// True if git knows the committer.
     pub knows_committer: bool,
-    /// What is under way, as git's command is called.
+    /// The unfinished operation, by the name of its git command.
     pub unfinished: Option<&'static str>,
-    /// The files of the workspace that are not as the newest commit has them, by their paths in it.
+    /// The files of the workspace that differ from the newest commit, relative to the workspace.
     pub changed: Vec<String>,
-    /// The user it belongs to, where git refuses to work in it for that.
+    /// The user id of the owner, if git refuses to work in the repository because of the owner.
     pub refused_owner: Option<u32>,
 }
 
 impl Repository<'_> {
-    /// How it is now.
+    /// Returns the current condition.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn condition(&self, stop: &CancellationToken) -> Result<Condition, DeliveryFault> {
         let top = self.line(&["rev-parse", "--show-toplevel"], stop).await?.unwrap_or_default();
         let shallow = self.line(&["rev-parse", "--is-shallow-repository"], stop).await?;
@@ -45,10 +46,11 @@ impl Repository<'_> {
         })
     }
 
-    /// Returns the files of the workspace that are not as the newest commit has them, by their paths in it.
+    /// Returns the files of the workspace that differ from the newest commit, relative to the
+    /// workspace.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn uncommitted(&self, stop: &CancellationToken) -> Result<Vec<String>, DeliveryFault> {
         const STATE: usize = "XY ".len();
         let prefix = self.line(&["rev-parse", "--show-prefix"], stop).await?.unwrap_or_default();
@@ -61,9 +63,11 @@ impl Repository<'_> {
         Ok(status.split(|byte| *byte == 0).filter_map(path).collect())
     }
 
-    /// Git works only in what belongs to its user, or is named in the user's own configuration (git-config(1), `safe.directory`).
+    /// Returns the owner if git refuses to work in the repository. Git accepts its own user's
+    /// repositories, and those that the user's configuration names (git-config(1),
+    /// `safe.directory`).
     async fn refused_owner(&self, top: &str, stop: &CancellationToken) -> Result<Option<u32>, DeliveryFault> {
-        // What was made here says who this process is.
+        // This process made the scratch folder, so its owner is the user of this process.
         let [owner, own] =
             [Path::new(top), self.trees.scratch()].map(|folder| folder.metadata().map(|it| it.uid()).ok());
         let Some(owner) = owner.filter(|_| owner != own) else { return Ok(None) };
@@ -79,10 +83,10 @@ impl Repository<'_> {
     }
 }
 
-/// What git says of a folder around which it finds no repository.
+/// Returns git's message about a folder in which it finds no repository.
 ///
 /// # Errors
-/// [`DeliveryFault`] when git cannot be run.
+/// [`DeliveryFault`] if git cannot be run.
 pub async fn refusal(
     trees: &Trees,
     env: &[(String, String)],

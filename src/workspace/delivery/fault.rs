@@ -1,98 +1,100 @@
-//! Why a tree could not be committed.
+//! Errors of a delivery into the user's repository.
 
 use crate::workspace::trees::TreesFault;
 
-/// What could not be done in the user's repository.
+/// The reason why a tree could not be delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryFault {
-    /// There is none around the workspace.
-    #[error("the workspace is in no git repository")]
+    /// The workspace is in no repository.
+    #[error("the workspace is not in a git repository")]
     NoRepository,
-    /// Somebody committed or switched branches since.
+    /// The head has moved since the run began: another commit or another branch.
     #[error("the repository was at {was} when the run began and is at {is} now: nothing was committed")]
     Moved {
-        /// Then.
+        /// The head when the run began.
         was: String,
-        /// Now.
+        /// The head now.
         is: String,
     },
-    /// What git finds from the workspace is not what it found when the run began.
+    /// Git finds another repository from the workspace than when the run began.
     #[error(
-        "git finds another repository here than when the run began, `{path}`: nothing was committed (remove it, if it is not yours)"
+        "git finds another repository here than when the run began, `{path}`: nothing was committed; \
+         remove it if it is not yours"
     )]
     Another {
-        /// Its git directory.
+        /// The git directory of the repository found now.
         path: String,
     },
-    /// The user is in the middle of something that git ends with a commit of its own kind.
+    /// The user has begun an operation, such as a merge, that git ends with its own commit.
     #[error(
-        "a {what} is under way in the repository, which only git can end: end it, or take it back by `git {what} --abort`"
+        "a {what} is in progress in the repository: finish it, or undo it with `git {what} --abort`"
     )]
     Unfinished {
-        /// What it is, as git's command is called.
+        /// The operation, by the name of its git command.
         what: &'static str,
     },
-    /// There is none of this name, or not with the workspace's folder.
-    #[error("there is no commit `{rev}` with this folder in it")]
+    /// There is no commit of this name, or it lacks the workspace's folder.
+    #[error("there is no commit `{rev}` that contains this folder")]
     NoCommit {
         /// The name.
         rev: String,
     },
-    /// Git takes no branch of this name.
-    #[error("`{name}` is no name for a branch")]
+    /// Git accepts no branch of this name.
+    #[error("invalid branch name `{name}`")]
     NoBranch {
         /// The name.
         name: String,
     },
-    /// It has commits that are not from here.
-    #[error("the branch `{name}` is somewhere else than where the work began")]
+    /// The branch is at another commit than the one where the work began.
+    #[error("the branch `{name}` is not at the commit where the work began")]
     OtherWork {
-        /// Its name.
+        /// The name of the branch.
         name: String,
     },
-    /// Somebody works on it.
-    #[error("the branch `{name}` is checked out: its files would not follow")]
+    /// The branch is checked out in a worktree.
+    #[error("the branch `{name}` is checked out: its files would not be updated")]
     CheckedOut {
-        /// Its name.
+        /// The name of the branch.
         name: String,
     },
-    /// The tree is that of the last commit.
-    #[error("there is nothing to commit: git would store what the last commit has")]
+    /// The tree equals that of the last commit.
+    #[error("there is nothing to commit: the files equal those of the last commit")]
     Nothing,
-    /// Paths that the user's git stores as something else than what was judged.
+    /// Paths at which the user's git would store other bytes than those that were judged.
     #[error(
-        "a filter, a rule on line ends or a submodule makes git store something else than what was judged: {}",
+        "a filter, a line-ending rule or a submodule makes git store other content than was judged: {}",
         listed(paths)
     )]
     Foreign {
-        /// These, sorted.
+        /// The paths, sorted.
         paths: Vec<String>,
     },
-    /// What stands under the name of an object is something else: whoever could write in the git directory has put it there.
+    /// An object in the repository has content that does not match its id. Only a process with
+    /// write access to the git directory can cause this.
     #[error(
-        "what git keeps as {} is not what has that name: nothing was committed (`git fsck` says more; without bubblewrap an agent can \
-         write in `.git`)",
+        "corrupt git objects {}: content does not match the id; nothing was committed; run `git fsck` \
+         (without bubblewrap, an agent can write in `.git`)",
         listed(objects)
     )]
     Forged {
-        /// Their ids.
+        /// The ids of the objects.
         objects: Vec<String>,
     },
-    /// Ids of one length cannot be written where the other is used.
-    #[error("the repository names its objects by another hash than fledge does")]
+    /// The repository uses object ids of another hash function than fledge.
+    #[error("the repository uses another hash function for object ids than fledge")]
     Hash,
-    /// Git could not be asked, or said no.
+    /// Git could not be run, or failed.
     #[error(transparent)]
     Trees(#[from] TreesFault),
 }
 
 impl DeliveryFault {
-    /// What leads on from here for the work of a run, a clause.
+    /// Returns the next step for the user, as a clause for a message.
     pub fn ways(&self, run: &str) -> String {
-        let again = format!("`fledge runs resume {run}` tries again");
+        let again = format!("try again with `fledge runs resume {run}`");
         match self {
             Self::Foreign { .. } | Self::Hash | Self::Nothing | Self::Forged { .. } => {
-                "the work is in the workspace: commit it with git itself".to_owned()
+                "the work is in the workspace: commit it with git".to_owned()
             }
             Self::Another { .. } | Self::NoRepository | Self::Trees(_) | Self::Unfinished { .. } => again,
             Self::Moved { .. }
@@ -100,7 +102,7 @@ impl DeliveryFault {
             | Self::NoBranch { .. }
             | Self::OtherWork { .. }
             | Self::CheckedOut { .. } => {
-                format!("{again}, `fledge apply {run} --branch NAME` brings it onto a branch")
+                format!("{again}, or put the work on a branch with `fledge apply {run} --branch NAME`")
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Paths at which the user's git stores something else than the bytes that stand in the workspace: submodules, and files that a filter
-//! or a rule on line ends changes on the way. What the run left alone there stays as it is committed; what it changed cannot be delivered.
+//! Paths at which the user's git stores other bytes than the workspace has: submodules, and files
+//! that a filter or a line-ending rule changes. If the run did not change a path, the path stays as
+//! committed. If the run changed it, the path cannot be delivered.
 
 use super::compose::{Files, is_repository};
 use super::{DeliveryFault, Repository};
@@ -8,16 +9,16 @@ use crate::workspace::trees::{Entry, TreesFault};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
-/// What is looked for at the start of a file to call it no text, as git does.
+/// The number of bytes at the start of a file in which a NUL makes it binary, as in git.
 const START: usize = 8000;
 
-/// Such paths of one tree, from the root of the workspace.
+/// The foreign paths of one tree, relative to the root of the workspace.
 pub(super) struct Foreign {
     submodules: Vec<String>,
     filtered: BTreeSet<String>,
 }
 
-/// What is to stand at a path instead; `None` for nothing.
+/// The entries that replace judged ones, by path; `None` removes the path.
 pub(super) type Kept = BTreeMap<String, Option<Entry>>;
 
 impl Foreign {
@@ -37,7 +38,8 @@ impl Foreign {
         Ok(Self { submodules, filtered })
     }
 
-    /// What stays as it is committed.
+    /// Returns the entries that stay as committed. Fails with [`DeliveryFault::Foreign`] if the run
+    /// changed any of them.
     pub(super) fn kept(&self, committed: &Files, judged: &Files, begun: &Files) -> Result<Kept, DeliveryFault> {
         let (mut kept, mut wrong) = (Kept::new(), Vec::new());
         for submodule in &self.submodules {
@@ -71,7 +73,7 @@ impl Foreign {
 }
 
 impl Repository<'_> {
-    /// Those of the files that git would change when it stores them.
+    /// Returns the files that git would change when it stores them.
     async fn filtered(&self, files: &[&Entry], stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
         let names = ["filter", "ident", "text", "eol", "working-tree-encoding"];
         let args = [["check-attr", "-z", "--stdin"].as_slice(), &names].concat();
@@ -93,7 +95,8 @@ impl Repository<'_> {
                 if value == "unset" { None } else { Some(value) }
             };
             let is_given = |name: &str| value(name).is_some_and(|value| value != "unspecified");
-            // Also where the user's git has no program for it: whoever looks at the commit may have one.
+            // A filter counts even if this git has no program for it: other users of the commit may
+            // have one.
             let is_filtered = is_given("filter") && value("filter") != Some("set");
             if is_filtered || is_given("ident") || is_given("working-tree-encoding") {
                 found.insert(file.path.clone());
@@ -113,7 +116,7 @@ impl Repository<'_> {
         Ok(found)
     }
 
-    /// Whether line ends are changed in files of which no attribute says anything.
+    /// Returns whether git changes line endings of files that no attribute covers.
     async fn line_ends(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
         let answer = self.git.run(&["config", "--get", "core.autocrlf"], b"", usize::MAX, stop).await?;
         let value = String::from_utf8_lossy(&answer.output).trim().to_ascii_lowercase();

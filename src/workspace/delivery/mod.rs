@@ -1,4 +1,5 @@
-//! Brings a judged tree into the user's own repository as a commit: that tree and no other, on the branch as it was when the run began.
+//! Delivers a judged tree to the user's repository as a commit: exactly that tree, on the branch
+//! where the run began.
 
 mod again;
 mod branch;
@@ -22,9 +23,9 @@ use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// Who commits where the user's git does not say who they are.
+/// The author and committer where the user's git configures none: name and mail address.
 const NOBODY: (&str, &str) = ("fledge", "fledge@localhost");
-/// What the log of a branch says of a commit.
+/// The reflog message of a commit.
 const LOGGED: &str = "commit by fledge";
 
 /// The user's repository around a workspace.
@@ -32,33 +33,35 @@ const LOGGED: &str = "commit by fledge";
 pub struct Repository<'t> {
     trees: &'t Trees,
     git: Git,
-    /// From the top of the repository to the workspace, with `/` behind each name; empty when that is the top.
+    /// The path from the top of the repository to the workspace, with `/` after each name. It is
+    /// empty at the top.
     prefix: String,
-    /// The configuration that holds in the place of what is said now.
+    /// The pinned configuration that overrides the current one.
     pinned: Option<Vec<(String, String)>>,
 }
 
-/// Where a repository stands.
+/// The state of a repository: its commit, branch and relevant configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The id of the commit; `None` before the first one.
     pub commit: Option<String>,
-    /// The full name of the branch (`refs/heads/main`); `None` when the head is detached.
+    /// The full name of the branch (`refs/heads/main`); `None` if the head is detached.
     pub branch: Option<String>,
-    /// The tree of the workspace's folder; `None` when the commit does not have it.
+    /// The tree of the workspace's folder; `None` if the commit does not have the folder.
     pub tree: Option<TreeId>,
-    /// Where its git directory is; `None` where an older program looked.
+    /// The git directory; `None` in data of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_dir: Option<String>,
-    /// What a commit goes by of who commits and of git's configuration: keys and values. Empty where an older program looked.
+    /// The committer and the git settings of a commit, as keys and values. Empty in data of an
+    /// older version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<(String, String)>,
 }
 
-/// What is to be committed.
+/// The content of a commit to make.
 #[derive(Debug, Clone)]
 pub struct Commit<'c> {
-    /// Where the repository stood when the base was taken.
+    /// The head when the base was taken.
     pub head: &'c Head,
     /// The judged tree.
     pub tree: &'c TreeId,
@@ -66,23 +69,23 @@ pub struct Commit<'c> {
     pub base: &'c TreeId,
     /// Subject and body.
     pub message: &'c str,
-    /// Names and values for the end of the message.
+    /// The trailers at the end of the message: names and values.
     pub trailers: &'c [(String, String)],
 }
 
-/// A commit that is made.
+/// A commit that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
-    /// Its id.
+    /// The id of the commit.
     pub commit: String,
-    /// The tree of the workspace's folder in it, where that is another one than was judged.
+    /// The tree of the workspace's folder in the commit, if it differs from the judged tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeId>,
-    /// What the user should know of it, a sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A commit that is on no branch yet.
+/// A commit that no branch has yet.
 struct Written {
     commit: String,
     tree: TreeId,
@@ -90,11 +93,12 @@ struct Written {
 }
 
 impl<'t> Repository<'t> {
-    /// The one that the workspace is in; `None` when it is in none. `env` is the user's environment. The user's git is run, with hooks
-    /// and file system monitors off, so nobody may be at work in the repository who should not start programs there.
+    /// Finds the repository of the workspace; `None` if there is none. `env` is the user's
+    /// environment. fledge runs the user's git there with hooks and file system monitors off. No
+    /// untrusted process may be at work in the repository during that time.
     ///
     /// # Errors
-    /// [`DeliveryFault`] when git cannot be run.
+    /// [`DeliveryFault`] if git cannot be run.
     pub async fn around(
         trees: &'t Trees,
         env: &[(String, String)],
@@ -106,19 +110,20 @@ impl<'t> Repository<'t> {
         Ok((answer.code == 0).then_some(Self { trees, git, prefix, pinned: None }))
     }
 
-    /// Whether its user wants commits to be signed (git-config(1), `commit.gpgSign`). What is committed here never is.
+    /// Returns whether the user wants signed commits (git-config(1), `commit.gpgSign`). fledge
+    /// never signs its commits.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn wants_signatures(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
         let said = self.line(&["config", "--type=bool", "--get", "commit.gpgSign"], stop).await?;
         Ok(said.as_deref() == Some("true"))
     }
 
-    /// Where it stands.
+    /// Returns the current head, without its configuration.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn head(&self, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
         let commit = self.line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], stop).await?;
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
@@ -132,11 +137,12 @@ impl<'t> Repository<'t> {
         Ok(Head { commit, branch, tree, git_dir, config: Vec::new() })
     }
 
-    /// Makes the commit, moves the branch or the detached head to it, and brings the index there. No file of the workspace is touched.
+    /// Makes the commit, moves the branch or the detached head to it, and updates the index. Files
+    /// of the workspace do not change.
     ///
     /// # Errors
-    /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository: once the branch is moved, nothing is an
-    /// error any more.
+    /// [`DeliveryFault`]. The repository then has at most some new loose objects: after the branch
+    /// has moved, nothing fails any more.
     pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
         self.must_be_finished(stop).await?;
         let now = self.head(stop).await?;
@@ -153,7 +159,8 @@ impl<'t> Repository<'t> {
         Ok(Committed { commit, tree: self.stored(&tree, what.tree, stop).await, notes })
     }
 
-    /// Has a name be at a commit. A git that was stopped on the way may have come so far all the same.
+    /// Moves a reference from one commit to another. If git was stopped after it moved the
+    /// reference, the move counts as done.
     async fn move_ref(&self, name: &str, to: &str, from: &str, stop: &CancellationToken) -> Result<(), DeliveryFault> {
         let Err(fault) = self.git.ask(&["update-ref", "-m", LOGGED, name, to, from], stop).await else { return Ok(()) };
         let nobody_stops_this = CancellationToken::new();
@@ -161,7 +168,7 @@ impl<'t> Repository<'t> {
         if now.is_ok_and(|now| now.as_deref() == Some(to)) { Ok(()) } else { Err(fault.into()) }
     }
 
-    /// Writes the commit, which nothing names yet.
+    /// Writes the commit without moving a reference to it.
     async fn write(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Written, DeliveryFault> {
         let (tree, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
         if !is_new {
@@ -194,7 +201,7 @@ impl<'t> Repository<'t> {
         Ok(Written { commit, tree, notes })
     }
 
-    /// The one line that git prints; `None` when it says no.
+    /// Returns the single line that git prints; `None` if git fails or prints nothing.
     async fn line(&self, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, DeliveryFault> {
         let answer = self.git.run(args, b"", usize::MAX, stop).await?;
         let line = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
@@ -202,14 +209,14 @@ impl<'t> Repository<'t> {
     }
 }
 
-/// Subject, body and trailers, with a blank line between.
+/// Joins subject, body and trailers, with a blank line between body and trailers.
 fn message(what: &Commit<'_>) -> String {
     let trailers: String = what.trailers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let gap = if trailers.is_empty() { "" } else { "\n" };
     format!("{}\n{gap}{trailers}", what.message.trim())
 }
 
-/// A head in a few words.
+/// Describes a head in a few words.
 fn told(head: &Head) -> String {
     let commit = head.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(12)]);
     let branch = head.branch.as_deref().map_or("a detached head", |it| it.strip_prefix("refs/heads/").unwrap_or(it));

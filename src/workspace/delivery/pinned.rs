@@ -1,11 +1,12 @@
-//! Who commits, and what else of git's configuration a commit goes by, as it was before the agent: behind a wall that leaves `.git` open,
-//! and without one, it may say something else by the end.
+//! The committer and the git settings that a commit uses, as they were before the agent started.
+//! Without a sandbox, or with one that leaves `.git` writable, the agent could change them.
 
 use super::{DeliveryFault, Head, Repository};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The keys that decide what is committed and how it is told, each with what git takes where nothing is said; without that, nothing holds.
+/// The settings that a commit uses, with the default of git. A setting without a default is pinned
+/// only if it is set.
 const KEYS: [(&str, Option<&str>); 5] = [
     ("commit.gpgsign", Some("false")),
     ("core.attributesfile", None),
@@ -13,14 +14,14 @@ const KEYS: [(&str, Option<&str>); 5] = [
     ("core.filemode", Some("true")),
     ("i18n.commitencoding", Some("UTF-8")),
 ];
-/// Who is asked for, and the section of the keys that say it.
+/// The identities that git computes, and the section of the keys that set each.
 const WHO: [(&str, &str); 2] = [("GIT_AUTHOR_IDENT", "author"), ("GIT_COMMITTER_IDENT", "committer")];
 
 impl Repository<'_> {
-    /// The head with what a commit made now would go by.
+    /// Returns `head` with the configuration that a commit would use now.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn with_config(&self, head: Head, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
         Ok(Head { config: self.config(stop).await?, ..head })
     }
@@ -30,7 +31,7 @@ impl Repository<'_> {
         let pattern = format!("^({})$", names.join("|"));
         let said = self.git.run(&["config", "-z", "--get-regexp", &pattern], b"", usize::MAX, stop).await?.output;
         let said = String::from_utf8_lossy(&said);
-        // A key without a value is one that is on (git-config(1)).
+        // A key without a value is true (git-config(1)).
         let entries: Vec<(&str, &str)> =
             said.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true"))).collect();
         let value = |key: &str| entries.iter().rev().find(|(own, _)| own.eq_ignore_ascii_case(key)).map(|it| it.1);
@@ -48,7 +49,8 @@ impl Repository<'_> {
         Ok(config)
     }
 
-    /// The same repository with the configuration of this head in the place of what is said there now.
+    /// Returns the repository with the configuration of `head` instead of the current one. An empty
+    /// configuration changes nothing.
     #[must_use]
     pub fn as_configured(self, head: &Head) -> Self {
         if head.config.is_empty() {
@@ -63,7 +65,8 @@ impl Repository<'_> {
         Self { git, pinned: Some(head.config.clone()), ..self }
     }
 
-    /// Whether it is known who commits; where that was asked before, it is what was said then.
+    /// Returns whether the committer is known. A pinned configuration takes precedence over the
+    /// current one.
     pub(super) async fn knows_committer(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
         if let Some(config) = &self.pinned {
             return Ok(config.iter().any(|(key, _)| key == "committer.email"));

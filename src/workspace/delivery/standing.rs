@@ -1,32 +1,33 @@
-//! Where all of a repository stands: its head, every reference, and what is staged. Compared before and after a run behind a wall that leaves
-//! `.git` open: who has moved what cannot be known, so it is told and stays as it is.
+//! The state of a whole repository: its head, all references and its index. fledge compares it
+//! before and after a run whose sandbox leaves `.git` writable. A change may be the user's own, so
+//! fledge reports it and does not revert it.
 
 use super::{DeliveryFault, Repository};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
-/// References that are named.
+/// The most references that a report names.
 const NAMED: usize = 10;
-/// Characters of an id that are told.
+/// The number of characters of an id that a report shows.
 const SHORT: usize = 12;
 
-/// Where a repository stands.
+/// The head, references and index of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// The full name of the branch, or the commit of a detached head.
     head: String,
-    /// The object of each reference.
+    /// The object id of each reference.
     refs: BTreeMap<String, String>,
-    /// A digest of what is staged, with what of it git is told not to look at.
+    /// A digest of the index, including flags such as `assume-unchanged`.
     staged: String,
 }
 
 impl Repository<'_> {
-    /// Where it stands now.
+    /// Returns the current state of the repository.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn standing(&self, stop: &CancellationToken) -> Result<Standing, DeliveryFault> {
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
         let head = match branch {
@@ -44,8 +45,9 @@ impl Repository<'_> {
 }
 
 impl Standing {
-    /// What stands elsewhere `now`, a sentence each. Where a commit was brought onto a branch (its full name; `None`: a detached head) in
-    /// between, that and what it takes along is none of it.
+    /// Returns the differences to the state `now`, one sentence each. `delivered` is a commit that
+    /// fledge made in between, with the full name of its branch or `None` for a detached head. If
+    /// it is given, neither that commit nor changes of the index are reported.
     pub fn moved(&self, now: &Self, delivered: Option<(&str, Option<&str>)>) -> Vec<String> {
         let mut told = Vec::new();
         let is_delivered = |object: Option<&String>| {
@@ -54,9 +56,9 @@ impl Standing {
         let is_head = matches!(delivered, Some((_, None))) && is_delivered(Some(&now.head));
         if self.head != now.head && !is_head {
             let (was, is) = (short(&self.head), short(&now.head));
-            told.push(format!("HEAD is at {is}, and was at {was}"));
+            told.push(format!("HEAD moved from {was} to {is}"));
         }
-        // Other runs make, move and remove branches of their own meanwhile.
+        // Other runs make, move and remove their own branches at the same time.
         let is_of_runs = |name: &&String| name.starts_with("refs/heads/fledge/");
         let names: BTreeSet<&String> = self.refs.keys().chain(now.refs.keys()).filter(|it| !is_of_runs(it)).collect();
         let differs = |name: &&String| {
@@ -72,20 +74,20 @@ impl Standing {
                     short(is)
                 )
             }
-            (Some(was), None) => format!("{name} was removed (`git update-ref {name} {was}` brings it back)"),
-            (None, _) => format!("{name} was made (`git update-ref -d {name}` removes it)"),
+            (Some(was), None) => format!("{name} was removed (`git update-ref {name} {was}` restores it)"),
+            (None, _) => format!("{name} was created (`git update-ref -d {name}` removes it)"),
         }));
         if moved.len() > NAMED {
-            told.push(format!("{} more references were moved, made or removed", moved.len() - NAMED));
+            told.push(format!("{} more references were moved, created or removed", moved.len() - NAMED));
         }
         if self.staged != now.staged && delivered.is_none() {
-            told.push("what is staged was changed (`git diff --cached` shows it, `git reset` unstages all)".into());
+            told.push("the index was changed (`git diff --cached` shows it, `git reset` unstages all)".into());
         }
         told
     }
 }
 
-/// The name of a branch whole, of a commit its start.
+/// Shortens a commit id; a branch name stays whole.
 fn short(name: &str) -> &str {
     if name.starts_with("refs/") { name } else { &name[..name.floor_char_boundary(SHORT)] }
 }
@@ -107,16 +109,16 @@ mod tests {
         let after = standing(main, &[(main, "ccc"), (side, "bbb")], "2");
         assert_eq!(before.moved(&after, Some(("ccc", Some(main)))), [""; 0]);
         let moved = "refs/heads/main was moved from aaa to ccc (`git update-ref refs/heads/main aaa` moves it back)";
-        let staged = "what is staged was changed (`git diff --cached` shows it, `git reset` unstages all)";
+        let staged = "the index was changed (`git diff --cached` shows it, `git reset` unstages all)";
         assert_eq!(before.moved(&after, None), [moved, staged]);
         assert_eq!(before.moved(&after, Some(("ddd", Some(main)))), [moved]);
         let after = standing(side, &[(main, "aaa"), (tag, "eee")], "1");
         assert_eq!(
             before.moved(&after, None),
             [
-                "HEAD is at refs/heads/side, and was at refs/heads/main",
-                "refs/heads/side was removed (`git update-ref refs/heads/side bbb` brings it back)",
-                "refs/tags/v1 was made (`git update-ref -d refs/tags/v1` removes it)"
+                "HEAD moved from refs/heads/main to refs/heads/side",
+                "refs/heads/side was removed (`git update-ref refs/heads/side bbb` restores it)",
+                "refs/tags/v1 was created (`git update-ref -d refs/tags/v1` removes it)"
             ]
         );
         let detached = |at: &str| standing(at, &[(main, "aaa")], "1");
@@ -124,6 +126,6 @@ mod tests {
         let many: Vec<(String, &str)> = (0..13).map(|number| (format!("refs/tags/{number}"), "a")).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|(name, object)| (name.as_str(), *object)).collect();
         let told = standing("a", &[], "1").moved(&standing("a", &many, "1"), None);
-        assert_eq!((told.len(), told[10].as_str()), (11, "3 more references were moved, made or removed"));
+        assert_eq!((told.len(), told[10].as_str()), (11, "3 more references were moved, created or removed"));
     }
 }

@@ -1,4 +1,4 @@
-//! Commits in real repositories: whose tree it is, what moves, and what is refused.
+//! Commits in real repositories: their trees, the references that move, and refused deliveries.
 
 use super::*;
 use std::fs;
@@ -54,7 +54,7 @@ impl Project {
         self.git(&["commit", "-qm", "first"]).await;
     }
 
-    /// Takes the base, has the agent do its work, and commits that.
+    /// Takes the base, runs `work` as the agent, and commits the result.
     async fn deliver(&self, work: impl AsyncFnOnce()) -> Result<Committed, DeliveryFault> {
         let trees = Trees::open(&self.home.path().join("t"), &self.root(), PATH, &self.stop).await.unwrap();
         trees.freeze_ignores(&self.env(), &self.stop).await.unwrap();
@@ -160,7 +160,7 @@ async fn what_a_filter_stores_otherwise_stays_and_is_refused_when_the_run_change
         .await;
     assert!(matches!(&refused, Err(DeliveryFault::Foreign { paths }) if paths == &["x.bin", "x.txt"]), "{refused:?}");
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.ends_with("than what was judged: `x.bin`, `x.txt`"), "{refused}");
+    assert!(refused.ends_with("other content than was judged: `x.bin`, `x.txt`"), "{refused}");
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn nothing_is_committed_into_a_repository_that_was_not_there_at_the_start(
         project.write("p/a", "2");
         let tree = trees.take(&project.stop).await.unwrap().tree;
         let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
-        let Some(found) = around().await else { continue }; // a newer git finds none
+        let Some(found) = around().await else { continue }; // newer versions of git find no repository
         let refused = found.commit(&what, &project.stop).await;
         assert!(matches!(refused, Err(DeliveryFault::Another { .. })), "{refused:?}");
     }
@@ -257,7 +257,7 @@ async fn an_object_that_stands_under_the_name_of_another_is_never_committed() {
         fs::copy(place(&evil), place(&id)).unwrap();
         id
     };
-    // One that is new, and one that the commit before has.
+    // A new object, and one that the previous commit has.
     for is_new in [true, false] {
         let project = Project::new("", &[("a", "1"), ("b", "1")]).await;
         let before = project.git(&["rev-parse", "HEAD"]).await;
@@ -302,7 +302,7 @@ async fn who_commits_and_how_is_what_was_said_before_the_agent() {
     assert_eq!(made.notes, [""; 0]);
     let said = project.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %e"]).await;
     assert_eq!(said, "Ann <ann@localhost> Ann <ann@localhost>");
-    // Nobody was known, so nobody is.
+    // No committer was known at the start, so the current one does not count.
     let mut nobody = head.clone();
     nobody.config.retain(|(key, _)| !key.starts_with("author") && !key.starts_with("committer"));
     let what = Commit { head: &nobody, ..what };
@@ -326,8 +326,8 @@ async fn where_a_repository_stands_is_told_with_its_head_references_and_index() 
     project.git(&["update-index", "--assume-unchanged", "a"]).await;
     project.git(&["checkout", "-q", "-b", "side"]).await;
     let told = before.moved(&standing().await, None);
-    assert_eq!(told[0], "HEAD is at refs/heads/side, and was at refs/heads/main");
-    assert!(told[1].starts_with("refs/heads/side was made") && told[2].starts_with("what is staged"), "{told:?}");
+    assert_eq!(told[0], "HEAD moved from refs/heads/main to refs/heads/side");
+    assert!(told[1].starts_with("refs/heads/side was created") && told[2].starts_with("the index was"), "{told:?}");
     let kept: Standing = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
     assert_eq!(kept, before);
 }

@@ -1,15 +1,16 @@
-//! Commits of single turns, apart from every branch: `refs/fledge/RUN/turns` is at the newest one. Neither a branch, nor the head, nor the
-//! index, nor a file is touched by them.
+//! Commits of single turns, on no branch. `refs/fledge/RUN/turns` is at the newest one. Branches,
+//! the head, the index and files do not change.
 
 use super::{Commit, DeliveryFault, Repository, Written, message};
 use crate::id::RunId;
 use tokio_util::sync::CancellationToken;
 
 impl Repository<'_> {
-    /// Makes a commit on top of those of earlier turns, or of where the run began. A tree that is there already is not committed again.
+    /// Makes a commit on top of the previous turn's, or of the commit where the run began. Does
+    /// nothing if the tree equals that of the previous turn.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn commit_turn(
         &self,
         run: &RunId,
@@ -30,10 +31,10 @@ impl Repository<'_> {
         self.move_ref(&name, &commit, &old, stop).await
     }
 
-    /// Names the commits of a run's turns no longer. Where there are none, nothing happens.
+    /// Removes the reference to the commits of a run's turns, if there is one.
     ///
     /// # Errors
-    /// [`DeliveryFault`].
+    /// [`DeliveryFault`] if git fails.
     pub async fn forget_turns(&self, run: &RunId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
         let name = turns(run);
         match self.line(&["rev-parse", "--quiet", "--verify", &name], stop).await? {

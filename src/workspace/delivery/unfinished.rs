@@ -1,9 +1,10 @@
-//! Whether the user is in the middle of something that git ends with a commit of its own kind: with two parents, or one of a series.
+//! Operations that the user has begun and not ended. Git ends each with its own kind of commit:
+//! with two parents, or as one of a series.
 
 use super::{DeliveryFault, Repository};
 use tokio_util::sync::CancellationToken;
 
-/// What lies in the git directory as long as it is so.
+/// The files that git keeps in its directory during an operation, and the command of the operation.
 const UNFINISHED: [(&str, &str); 5] = [
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
@@ -13,12 +14,12 @@ const UNFINISHED: [(&str, &str); 5] = [
 ];
 
 impl Repository<'_> {
-    /// Refuses a repository in which nothing but what is under way may be committed.
+    /// Fails if an operation is unfinished: then only that operation may make a commit.
     pub(super) async fn must_be_finished(&self, stop: &CancellationToken) -> Result<(), DeliveryFault> {
         self.under_way(stop).await?.map_or(Ok(()), |what| Err(DeliveryFault::Unfinished { what }))
     }
 
-    /// What is under way, as git's command is called.
+    /// Returns the unfinished operation, by the name of its git command.
     pub(super) async fn under_way(&self, stop: &CancellationToken) -> Result<Option<&'static str>, DeliveryFault> {
         let mut args = vec!["rev-parse"];
         args.extend(UNFINISHED.iter().flat_map(|(name, _)| ["--git-path", *name]));

@@ -1,5 +1,5 @@
-//! One open directory. Everything in it is reached by a single name and without following links, so nothing that happens to
-//! the path above can lead elsewhere: this is the only file that asks the kernel for a file by name.
+//! An open directory. Its entries are opened by a single name and without following links, so
+//! changes of the path above cannot lead elsewhere. Only this file of the jail opens files by name.
 
 use crate::fail_point::reach;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -11,17 +11,18 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The flags of every open: a symbolic link is an error, and a pipe does not make us wait for its other end.
+/// The flags of every open. A symbolic link is an error, and opening a pipe does not wait for its
+/// other end.
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
-/// How the name of a temporary file begins and ends.
+/// Prefix and suffix of the names of temporary files.
 const TEMPORARY: (&[u8], &[u8]) = (b".fledge-", b".tmp");
 
 /// An open directory.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
-/// What a name stands for.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -34,36 +35,36 @@ pub enum Kind {
     Special,
 }
 
-/// What is known about a name without opening it.
+/// The properties of an entry, read without opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The kind of the entry.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Its permission bits.
+    /// The permission bits.
     pub mode: u32,
 }
 
-/// One name in a directory.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name, which need not be text.
+    /// The name, which need not be UTF-8.
     pub name: OsString,
-    /// What it stands for.
+    /// The kind of the entry.
     pub kind: Kind,
 }
 
 impl Folder {
-    /// Opens a directory by its path, links and all: only for a root that the operator names.
+    /// Opens a directory by its path and follows links. Only for a root that the user names.
     pub(in crate::workspace) fn open_root(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// Opens a directory by its whole path, in which no name may be a link.
+    /// Opens a directory by an absolute path in which no name may be a link.
     pub(in crate::workspace) fn open_unlinked(path: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        const PASSED: OFlags = OFlags::PATH; // a folder that may be gone through and not be read
+        const PASSED: OFlags = OFlags::PATH; // also opens a folder that may be entered but not read
         #[cfg(not(target_os = "linux"))]
         const PASSED: OFlags = OFlags::empty();
         let flags = SAFE | OFlags::DIRECTORY | PASSED;
@@ -80,18 +81,18 @@ impl Folder {
         Ok(Self(rustix::fs::openat(&folder, ".", SAFE | OFlags::DIRECTORY, Mode::empty())?))
     }
 
-    /// A second handle on the same directory.
+    /// Returns a second handle on the same directory.
     ///
     /// # Errors
-    /// When there are no more handles.
+    /// If the process has no more handles.
     pub fn again(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
 
-    /// The names in it, sorted by their bytes.
+    /// Returns the entries, sorted by the bytes of their names.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If the directory cannot be read.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.0)? {
@@ -110,10 +111,10 @@ impl Folder {
         Ok(entries)
     }
 
-    /// What `name` is; `None` when there is nothing of that name.
+    /// Returns the properties of `name`; `None` if the entry does not exist.
     ///
     /// # Errors
-    /// When it can't be found out.
+    /// If the system cannot read the properties.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Option<Metadata>> {
         match rustix::fs::statat(&self.0, single(name)?, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Metadata {
@@ -126,19 +127,19 @@ impl Folder {
         }
     }
 
-    /// Opens the directory `name`; a link to one is an error.
+    /// Opens the directory `name`; a link to a directory is an error.
     ///
     /// # Errors
-    /// When it is not a directory or can't be opened.
+    /// If `name` is not a directory or cannot be opened.
     pub fn folder(&self, name: &OsStr) -> io::Result<Self> {
         Ok(Self(rustix::fs::openat(&self.0, single(name)?, SAFE | OFlags::DIRECTORY, Mode::empty())?))
     }
 
-    /// Opens the regular file `name` for reading. Anything else is an error, and a pipe or a device is not even opened
-    /// unless it took the file's place a moment ago.
+    /// Opens the regular file `name` for reading. A pipe or device is not opened, unless it
+    /// replaces the file between the check and the open.
     ///
     /// # Errors
-    /// `InvalidInput` when it is something else; else why it can't be opened.
+    /// `InvalidInput` if `name` is not a regular file, else the reason why it cannot be opened.
     pub fn file(&self, name: &OsStr) -> io::Result<File> {
         let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
         match self.metadata(name)? {
@@ -150,16 +151,16 @@ impl Folder {
         if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
     }
 
-    /// Where the symbolic link `name` points.
+    /// Returns the target of the symbolic link `name`.
     ///
     /// # Errors
-    /// When it is no link.
+    /// If `name` is not a link.
     pub fn link(&self, name: &OsStr) -> io::Result<OsString> {
         let target = rustix::fs::readlinkat(&self.0, single(name)?, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()))
     }
 
-    /// Makes the directory `name` unless it is there, and opens it.
+    /// Makes the directory `name` if it does not exist, and opens it.
     pub(in crate::workspace) fn make(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, single(name)?, Mode::from_raw_mode(0o777)) {
             Ok(()) => self.settle()?,
@@ -169,14 +170,15 @@ impl Folder {
         self.folder(name)
     }
 
-    /// Puts a file with these bytes at `name`, whole or not at all. One that was there gives its permission bits; a new one
-    /// gets `new_mode` less the umask.
+    /// Writes a file completely or not at all. An existing file keeps its permission bits; a new
+    /// one gets `new_mode` less the umask.
     pub(super) fn replace(&self, name: &OsStr, bytes: &[u8], new_mode: u32) -> io::Result<()> {
         let old_mode = self.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
         self.put(name, bytes, new_mode, old_mode)
     }
 
-    /// The same with these permission bits where they are given, whatever was there.
+    /// Writes a file like [`Self::replace`], but with the permission bits `mode` if they are given,
+    /// and otherwise `new_mode` less the umask.
     pub(in crate::workspace) fn put(
         &self,
         name: &OsStr,
@@ -187,7 +189,7 @@ impl Folder {
         self.put_as("workspace file", name, bytes, new_mode, mode)
     }
 
-    /// The same as work of this name.
+    /// Writes a file like [`Self::put`]; `work` is its name at fail points.
     pub(in crate::workspace) fn put_as(
         &self,
         work: &str,
@@ -204,13 +206,13 @@ impl Folder {
         match placed {
             Ok(()) => self.settle().and_then(|()| reach(work, "done")),
             Err(error) => {
-                let _ = self.remove(&temporary); // the first error is the one to tell
+                let _ = self.remove(&temporary); // the first error is the one to report
                 Err(error)
             }
         }
     }
 
-    /// Puts a symbolic link there, in one step.
+    /// Makes or replaces a symbolic link in one step.
     pub(in crate::workspace) fn put_link(&self, name: &OsStr, target: &OsStr) -> io::Result<()> {
         let temporary = loop {
             let temporary = temporary_name();
@@ -225,7 +227,7 @@ impl Folder {
         self.settle()
     }
 
-    /// Removes the directory `name`, in which nothing may be.
+    /// Removes the empty directory `name`.
     pub(in crate::workspace) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::REMOVEDIR)?;
         self.settle()
@@ -237,7 +239,7 @@ impl Folder {
         self.settle()
     }
 
-    /// Waits until the names in it are on the disk; some file systems do not know how.
+    /// Syncs the names in the directory to the disk. Some file systems do not support this.
     fn settle(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.0) {
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(()),
@@ -245,7 +247,8 @@ impl Folder {
         }
     }
 
-    /// Removes the temporary files that a process has left which died while it wrote here. One that is being written is locked.
+    /// Removes the temporary files of processes that died while they wrote here. A file that is
+    /// being written is locked and stays.
     pub(in crate::workspace) fn tidy(&self) -> io::Result<()> {
         for Entry { name, kind } in self.entries()? {
             let is_ours = name.as_bytes().starts_with(TEMPORARY.0) && name.as_bytes().ends_with(TEMPORARY.1);
@@ -298,7 +301,8 @@ fn fill(mut file: File, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name that is one name. The callers never have another; this is where it is made sure, for the whole promise hangs on it.
+/// Returns an error unless `name` is a single name. All callers pass a single name, but the safety
+/// of the jail depends on it, so it is checked here again.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {

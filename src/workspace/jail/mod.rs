@@ -1,6 +1,7 @@
-//! Files below one root, and no others. A path is followed here, name by name, from one directory handle to the next and never
-//! by the kernel, so neither `..`, nor an absolute path, nor a symbolic link, nor one put in place between a check and its use
-//! leads outside; and where a path really ends, links followed, is known before anything is done there.
+//! Access to files below one root, and to no others. The jail follows a path itself, name by name,
+//! from one directory handle to the next; the kernel never does. So `..`, absolute paths and
+//! symbolic links cannot lead outside, even if a link appears between a check and its use. The jail
+//! knows the real path of a file before it does anything there.
 
 mod folder;
 mod path;
@@ -14,29 +15,29 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many symbolic links one path may go through: Linux's own limit.
+/// The most symbolic links that one path may go through: the limit of Linux.
 const MAX_LINKS: usize = 40;
 
-/// A root directory, held open.
+/// A root directory that stays open.
 #[derive(Debug)]
 pub struct Jail {
     root: Folder,
     /// The root's path without links.
     real: PathBuf,
-    /// The same as it was named: absolute paths may start with either.
+    /// The root's path as it was given. Absolute paths may start with either path.
     named: PathBuf,
 }
 
-/// Whether a link at the very end of a path is followed.
+/// The treatment of a link at the very end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Last {
-    /// The place is where it points.
+    /// Follow the link: the place is its target.
     Follow,
-    /// The place is the link itself.
+    /// Do not follow the link: the place is the link itself.
     Keep,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug)]
 pub enum Found {
     /// A directory, with its path free of links.
@@ -45,100 +46,102 @@ pub enum Found {
     Place(Place),
 }
 
-/// Why a path or a file is refused: sentences for the model that named it.
+/// The reason why a path or a file is refused, as a sentence for the model that named it.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
     /// The root is not a directory that can be a workspace.
-    #[error("`{}` can't be opened as a workspace", path.display())]
+    #[error("cannot open `{}` as a workspace", path.display())]
     Root {
         /// The root.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// No path at all.
+    /// The path is empty.
     #[error("the path is empty (the workspace itself is `.`)")]
     Empty,
-    /// A NUL, a line end or the like in a path.
-    #[error("{path:?} holds a control character")]
+    /// The path has a control character, such as NUL or a line break.
+    #[error("{path:?} contains a control character")]
     ControlCharacter {
         /// The path.
         path: String,
     },
-    /// Longer or deeper than file systems have it.
+    /// The path is longer or deeper than allowed.
     #[error("the path `{start}…` is too long or too deep")]
     TooLong {
-        /// How it begins.
+        /// The start of the path.
         start: String,
     },
-    /// It is not below the root, or a link on the way is not.
+    /// The path, or a link in it, leads outside of the root.
     #[error("`{path}` leads outside the workspace")]
     Outside {
         /// The path as it was given.
         path: String,
     },
-    /// Links that go round in circles.
+    /// The path goes through too many links, probably in a circle.
     #[error("`{path}` goes through too many symbolic links")]
     TooManyLinks {
         /// The path.
         path: RelPath,
     },
-    /// Nothing there.
+    /// The path does not exist.
     #[error("`{path}` does not exist")]
     Missing {
         /// The path.
         path: RelPath,
     },
-    /// Something else is there.
+    /// There is an entry of another kind.
     #[error("`{path}` is {found}, not {wanted}")]
     WrongKind {
         /// The path.
         path: RelPath,
-        /// What is there, with its article.
+        /// The kind of the entry, with its article.
         found: &'static str,
-        /// What was asked for, with its article.
+        /// The kind that was asked for, with its article.
         wanted: &'static str,
     },
-    /// More than is read at once.
-    #[error("`{path}` has {bytes} bytes, more than the {limit} that are read at once")]
+    /// The file is larger than the limit of one read.
+    #[error("`{path}` has {bytes} bytes, more than the limit of {limit} for one read")]
     TooLarge {
         /// The path.
         path: RelPath,
-        /// Its size.
+        /// The size.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// The file system says no.
+    /// The file system refuses the operation.
     #[error("`{path}`: {source}")]
     Io {
         /// The path.
         path: RelPath,
-        /// What it says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Jail {
-    /// Opens the root.
+    /// Opens a root.
     ///
     /// # Errors
-    /// [`JailError::Root`] when it is not a directory, or the root of the whole file system, where `/proc` would be inside.
+    /// [`JailError::Root`] if `root` is not a directory. Also if it is the root of the file system,
+    /// because then `/proc` would be inside.
     pub fn open(root: &Path) -> Result<Self, JailError> {
         let failed = |source| JailError::Root { path: root.into(), source };
         let real = root.canonicalize().map_err(failed)?;
         if real.parent().is_none() {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it holds the whole file system")));
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is the root of the file system")));
         }
-        // As it is named: a path of another mount namespace is canonical only there.
+        // Open the path as given: a canonical path of another mount namespace is valid only there.
         Ok(Self { root: Folder::open_root(root).map_err(failed)?, real, named: root.into() })
     }
 
-    /// Opens a directory as [`Jail::open`] does, where what is in it is seen by another path: that of a namespace with other mounts.
+    /// Opens a root like [`Jail::open`], but reads its contents through the path `seen`. That path
+    /// leads into a namespace with other mounts.
     ///
     /// # Errors
-    /// As [`Jail::open`].
+    /// As for [`Jail::open`].
     pub fn open_seen(root: &Path, seen: &Path) -> Result<Self, JailError> {
         let failed = |source| JailError::Root { path: root.into(), source };
         Ok(Self { root: Folder::open_root(seen).map_err(failed)?, ..Self::open(root)? })
@@ -147,7 +150,7 @@ impl Jail {
     /// Makes a directory that only its owner may enter, and opens it as a root.
     ///
     /// # Errors
-    /// As [`Jail::open`].
+    /// As for [`Jail::open`].
     pub fn make(root: &Path) -> Result<Self, JailError> {
         use std::os::unix::fs::DirBuilderExt;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
@@ -155,28 +158,32 @@ impl Jail {
         Self::open(root)
     }
 
-    /// An absolute path or pattern seen from the root, without further checks; `None` when it begins elsewhere.
+    /// Returns an absolute path or pattern relative to the root, without further checks; `None` if
+    /// it starts elsewhere.
     pub fn inside<'t>(&self, text: &'t str) -> Option<&'t str> {
         path::relative(text, &self.names()).filter(|_| text.starts_with('/'))
     }
 
-    /// The root's path without links.
+    /// Returns the root's path without links.
     pub fn root(&self) -> &Path {
         &self.real
     }
 
-    /// Checks a path as a model writes it, without looking at what is there.
+    /// Checks a path that a model wrote, without looking at the file system.
     ///
     /// # Errors
-    /// [`JailError`] when it is empty, too long, holds a control character, or leads outside by the letter.
+    /// [`JailError`] if the path is empty, too long, has a control character, or leads outside when
+    /// `..` is resolved by name.
     pub fn path(&self, text: &str) -> Result<RelPath, JailError> {
         RelPath::parse(text, &self.names())
     }
 
-    /// Finds the place that a path leads to, links followed. There need be nothing there yet, nor a directory to hold it.
+    /// Finds the place at the end of a path and follows links. Neither the file nor its directory
+    /// need exist.
     ///
     /// # Errors
-    /// [`JailError`] when a link leads outside, the path goes through a file, or it leads to a directory.
+    /// [`JailError`] if a link leads outside, or the path goes through a file or leads to a
+    /// directory.
     pub fn locate(&self, path: &RelPath, last: Last) -> Result<Place, JailError> {
         match self.find(path, last)? {
             Found::Place(place) => Ok(place),
@@ -184,10 +191,10 @@ impl Jail {
         }
     }
 
-    /// Opens the directory that a path leads to, links followed, and says where it really is.
+    /// Opens the directory at the end of a path and follows links. Also returns its real path.
     ///
     /// # Errors
-    /// [`JailError`] when there is none.
+    /// [`JailError`] if there is no directory.
     pub fn folder(&self, path: &RelPath) -> Result<(Folder, RelPath), JailError> {
         match self.find(path, Last::Follow)? {
             Found::Folder(folder, real) => Ok((folder, real)),
@@ -198,10 +205,10 @@ impl Jail {
         }
     }
 
-    /// Finds what a path leads to, directory or not.
+    /// Finds the file, directory or missing entry at the end of a path.
     ///
     /// # Errors
-    /// [`JailError`] when a link leads outside or the path goes through a file.
+    /// [`JailError`] if a link leads outside or the path goes through a file.
     pub fn find(&self, path: &RelPath, last: Last) -> Result<Found, JailError> {
         let failed = |source| JailError::Io { path: path.clone(), source };
         let outside = || JailError::Outside { path: path.to_string() };
@@ -257,7 +264,7 @@ impl Jail {
 }
 
 impl JailError {
-    /// Whether the same call may well succeed a moment later.
+    /// Returns whether the same call may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         use rustix::io::Errno;
         let Self::Io { source, .. } = self else { return false };
@@ -267,7 +274,7 @@ impl JailError {
 }
 
 impl Kind {
-    /// What it is, with its article.
+    /// Describes the kind, with its article.
     pub fn described(self) -> &'static str {
         match self {
             Self::File => "a file",
@@ -282,7 +289,8 @@ fn wrong(path: &RelPath, found: Kind, wanted: Kind) -> JailError {
     JailError::WrongKind { path: path.clone(), found: found.described(), wanted: wanted.described() }
 }
 
-/// The name of a directory entry as text, for showing only: what is no text has replacement characters.
+/// Returns the name of a directory entry as text, for display only. Invalid UTF-8 becomes
+/// replacement characters.
 pub fn shown(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

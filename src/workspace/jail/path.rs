@@ -1,4 +1,4 @@
-//! A path inside the workspace in its one spelling: relative, `/` between names, neither `.` nor `..`.
+//! Normalized paths inside the workspace: relative, with `/` between names, without `.` and `..`.
 
 use super::JailError;
 use std::fmt;
@@ -8,19 +8,20 @@ use std::path::Path;
 const MAX_PATH: usize = 4096;
 /// The longest name, in bytes (Linux's `NAME_MAX`).
 const MAX_NAME: usize = 255;
-/// The most names in a path: each one is an open directory while the path is followed.
+/// The most names in a path. Each one is an open directory while the jail follows the path.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// A checked path below the root. It says nothing about what is there: only [`super::Jail::locate`] does.
+/// A checked path below the root. It says nothing about the file system: only
+/// [`super::Jail::locate`] looks there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelPath(String);
 
 impl RelPath {
-    /// Checks a path as a model writes it. `..` is taken back by the letter, so `a/../b` is `b` whatever `a` is; an absolute
-    /// path counts when it starts with one of the names of the root.
+    /// Checks a path that a model wrote. `..` is resolved by name, so `a/../b` is `b` even if `a`
+    /// is a link. An absolute path must start with one of the `roots`.
     ///
     /// # Errors
-    /// [`JailError`] when it is empty, too long, holds a control character, or leads outside.
+    /// [`JailError`] if the path is empty, too long, has a control character, or leads outside.
     pub(super) fn parse(text: &str, roots: &[&Path]) -> Result<Self, JailError> {
         if text.is_empty() {
             return Err(JailError::Empty);
@@ -49,13 +50,13 @@ impl RelPath {
         }
     }
 
-    /// This path with one more name behind it.
+    /// Returns this path with `name` appended.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.into()) } else { Self(format!("{}/{name}", self.0)) }
     }
 
-    /// The directory that holds it; `None` for the root.
+    /// Returns the directory of the path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         match self.0.rsplit_once('/') {
             Some((parent, _)) => Some(Self(parent.into())),
@@ -64,12 +65,12 @@ impl RelPath {
         }
     }
 
-    /// The names in it, from the root on; none for the root itself.
+    /// Returns the names of the path, from the root on; none for the root itself.
     pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// As text; empty for the root.
+    /// Returns the path as text; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,7 +82,8 @@ impl fmt::Display for RelPath {
     }
 }
 
-/// `text` seen from the root; `None` when it starts somewhere else (`~` is what a shell would make of it).
+/// Returns `text` relative to the root; `None` if it starts elsewhere. `~` counts as elsewhere,
+/// because a shell would expand it.
 pub(super) fn relative<'t>(text: &'t str, roots: &[&Path]) -> Option<&'t str> {
     if text == "~" || text.starts_with("~/") {
         return None;
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn empty_overlong_and_unprintable_paths_are_refused() {
         assert_eq!(parse(""), Err("the path is empty (the workspace itself is `.`)".into()));
-        assert_eq!(parse("a\0b"), Err(r#""a\0b" holds a control character"#.into()));
+        assert_eq!(parse("a\0b"), Err(r#""a\0b" contains a control character"#.into()));
         assert_eq!(parse(&"x".repeat(256)), Err(format!("the path `{}…` is too long or too deep", "x".repeat(40))));
         assert!(parse(&"a/".repeat(200)).is_err());
         assert!(parse(&"abc/".repeat(2000)).is_err());

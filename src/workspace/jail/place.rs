@@ -1,22 +1,23 @@
-//! A place for a file: found once, held by its directory's handle. What is checked about it and what is done to it are about
-//! the same place, whatever becomes of the path in between.
+//! A place for a file, found once and held by the handle of its directory. All checks and
+//! operations concern the same place, even if the path to it changes in between.
 
 use super::{Folder, JailError, Kind, Metadata, RelPath, wrong};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Where a file is or could be.
+/// The place of a file that exists or could be made.
 #[derive(Debug)]
 pub struct Place {
     folder: Folder,
-    /// The directories that must be made below `folder` first.
+    /// The directories to make below `folder` first.
     unmade: Vec<String>,
     name: String,
     real: RelPath,
 }
 
 impl Place {
-    /// The place `first` in `folder` when nothing is `ahead`, else one in directories that are not there yet.
+    /// Returns the place `first` in `folder` if `ahead` is empty, else a place in directories that
+    /// do not exist yet.
     pub(super) fn new(folder: Folder, real: RelPath, first: String, ahead: Vec<String>) -> Result<Self, JailError> {
         if ahead.iter().any(|name| name == "..") {
             return Err(JailError::Missing { path: real }); // only a link can ask for `missing/..`
@@ -29,15 +30,15 @@ impl Place {
         Ok(place)
     }
 
-    /// Its path with every link followed.
+    /// Returns the path with every link followed.
     pub fn real(&self) -> &RelPath {
         &self.real
     }
 
-    /// What is there; `None` when nothing is.
+    /// Returns the properties of the entry; `None` if there is none.
     ///
     /// # Errors
-    /// [`JailError::Io`].
+    /// [`JailError::Io`] if the system cannot read them.
     pub fn metadata(&self) -> Result<Option<Metadata>, JailError> {
         if !self.unmade.is_empty() {
             return Ok(None);
@@ -45,10 +46,10 @@ impl Place {
         self.folder.metadata(self.name.as_ref()).map_err(|source| self.failed(source))
     }
 
-    /// Opens the regular file that is there.
+    /// Opens the regular file.
     ///
     /// # Errors
-    /// [`JailError`] when nothing or something else is there.
+    /// [`JailError`] if there is no entry, or one of another kind.
     pub fn open(&self) -> Result<File, JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),
@@ -59,10 +60,11 @@ impl Place {
         }
     }
 
-    /// The bytes of the regular file that is there, `limit` at most.
+    /// Reads the regular file, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`JailError`] when nothing, something else, or more than `limit` bytes are there.
+    /// [`JailError`] if there is no entry, one of another kind, or a file with more than `limit`
+    /// bytes.
     pub fn read(&self, limit: u64) -> Result<Vec<u8>, JailError> {
         let mut bytes = Vec::new();
         let mut file = self.open()?;
@@ -74,11 +76,12 @@ impl Place {
         Ok(bytes)
     }
 
-    /// Puts a file with these bytes there, whole or not at all and on the disk when this returns; makes its directories. A
-    /// file that was there gives its permission bits, a new one gets `new_mode` less the umask.
+    /// Writes the file completely or not at all, and makes its directories. When this returns, the
+    /// file is on the disk. An existing file keeps its permission bits; a new one gets `new_mode`
+    /// less the umask.
     ///
     /// # Errors
-    /// [`JailError`] when something that is no file is there, or it can't be written.
+    /// [`JailError`] if there is an entry that is not a file, or the file cannot be written.
     pub fn write(&self, bytes: &[u8], new_mode: u32) -> Result<(), JailError> {
         if let Some(Metadata { kind: other @ (Kind::Folder | Kind::Link | Kind::Special), .. }) = self.metadata()? {
             return Err(wrong(&self.real, other, Kind::File));
@@ -94,10 +97,10 @@ impl Place {
         folder.replace(self.name.as_ref(), bytes, new_mode)
     }
 
-    /// Removes the file, link or special file that is there.
+    /// Removes the file, link or special file.
     ///
     /// # Errors
-    /// [`JailError`] when nothing or a directory is there.
+    /// [`JailError`] if there is no entry, or a directory.
     pub fn delete(&self) -> Result<(), JailError> {
         match self.metadata()? {
             None => Err(JailError::Missing { path: self.real.clone() }),
@@ -106,10 +109,10 @@ impl Place {
         }
     }
 
-    /// Removes what a process has left beside it that died while it wrote there.
+    /// Removes temporary files that a process left in the directory when it died during a write.
     ///
     /// # Errors
-    /// [`JailError::Io`].
+    /// [`JailError::Io`] if one cannot be removed.
     pub fn tidy(&self) -> Result<(), JailError> {
         self.folder.tidy().map_err(|source| self.failed(source))
     }

@@ -1,4 +1,4 @@
-//! Paths and links that try to leave the root, and files written in it.
+//! Paths and links that try to leave the root, and files written below the root.
 
 use super::*;
 use std::fs;
@@ -122,7 +122,7 @@ fn more_than_the_limit_is_not_read() {
     assert_eq!(place.read(4).unwrap(), b"text");
     assert_eq!(
         place.read(3).unwrap_err().to_string(),
-        "`inside/file` has 4 bytes, more than the 3 that are read at once"
+        "`inside/file` has 4 bytes, more than the limit of 3 for one read"
     );
 }
 

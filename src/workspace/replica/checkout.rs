@@ -1,5 +1,6 @@
-//! The files of a base, checked out once and never written again. Each room has a layer over them
-//! (overlayfs), so that a room costs as much as its tree differs from the base.
+//! Checkouts of bases. fledge checks out the files of a base once and never writes them again. Each
+//! room has an overlayfs layer over them, so its cost depends on how much its tree differs from the
+//! base.
 
 use super::index::with_stat;
 use crate::id::TreeId;
@@ -16,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 const FILES: &str = "files";
 const INDEX: &str = "index";
-/// The file that says that a checkout is whole. Each room holds a shared lock on it.
+/// The file that marks a complete checkout. Each room holds a shared lock on it.
 const WHOLE: &str = "whole";
-/// When a file of the base was written, in seconds: see [`Trees::export`].
+/// The modification time of a base's files, in seconds: see [`Trees::export`].
 const LONG_AGO: i64 = 1_000_000_000;
 
-/// A checkout of a base. It is in use, and stays, as long as this exists.
+/// A checkout of a base. The checkout stays in use while this value exists.
 #[derive(Debug)]
 pub struct Checkout {
     folder: PathBuf,
@@ -29,18 +30,19 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// Opens one that is kept in `folder`; `None` where there is none.
+    /// Opens the checkout in `folder`; `None` if there is none.
     pub fn open(folder: &Path) -> Option<Self> {
         let in_use = File::open(folder.join(WHOLE)).ok()?;
         in_use.try_lock_shared().ok()?;
         is_at(folder, &in_use).then(|| Self { folder: folder.to_owned(), _in_use: in_use })
     }
 
-    /// Returns whether the files are as they were made: with the times and numbers of the index, and
-    /// none beside them, also no repository. What ran without a sandbox could have changed them.
+    /// Returns whether the files are as they were made: with the times and numbers of the index,
+    /// and with no other file or repository beside them. A process without a sandbox could have
+    /// changed them.
     ///
     /// # Errors
-    /// [`TreesFault`] when git or the system refuses something.
+    /// [`TreesFault`] if git or the system fails.
     pub async fn is_intact(&self, trees: &Trees, stop: &CancellationToken) -> Result<bool, TreesFault> {
         let git = trees.own_git().with("GIT_INDEX_FILE", &self.folder.join(INDEX)).within(&self.files());
         let ask = async |args: &[&str]| git.run(args, b"", 1, stop).await;
@@ -50,24 +52,25 @@ impl Checkout {
         Ok(changed.code == 0 && new.code == 0 && new.output.is_empty() && !has_repository)
     }
 
-    /// Moves the checkout in `folder` away to `to`, unless a room uses it, and returns whether it did.
+    /// Moves the checkout in `folder` to `to` unless a room uses it. Returns whether it did.
     ///
     /// # Errors
-    /// [`io::Error`] where that is refused.
+    /// [`io::Error`] if the checkout cannot be opened or locked.
     pub fn take_away(folder: &Path, to: &Path) -> io::Result<bool> {
         let file = File::open(folder.join(WHOLE))?;
         match file.try_lock() {
-            // Another run may have moved it and made it anew in the meantime.
+            // Another run may have moved the checkout and made it again since.
             Ok(()) => Ok(is_at(folder, &file) && fs::rename(folder, to).is_ok()),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
-    /// Writes the files of a base to `folder`, with an index that has the times and numbers of each.
+    /// Writes the files of a base to `folder`, with an index that has the times and numbers of
+    /// each.
     ///
     /// # Errors
-    /// [`TreesFault`] when git or the system refuses something.
+    /// [`TreesFault`] if git or the system fails.
     pub async fn make(trees: &Trees, base: &TreeId, folder: &Path, stop: &CancellationToken) -> Result<(), TreesFault> {
         let (files, index) = (folder.join(FILES), folder.join(INDEX));
         trees.export_with_index(base, base, &files, &index, stop).await?;
@@ -82,24 +85,24 @@ impl Checkout {
         trees.aside(filled).await
     }
 
-    /// The folder with the files.
+    /// Returns the folder with the files.
     pub fn files(&self) -> PathBuf {
         self.folder.join(FILES)
     }
 
-    /// Returns whether a layer over this checkout can be all that a tree with these changes to the
-    /// base needs. Where a link is new, all files get a new time, and not only changed ones: builds
-    /// follow links, and an old file behind a new link would pass for one that was built.
+    /// Returns whether a layer over this checkout can represent a tree with these changes to the
+    /// base. It cannot if a link changes: then all files need a new time. Builds follow links, and
+    /// an old file behind a new link would look as if it was already built.
     pub fn is_enough_for(changes: &[TreeChange]) -> bool {
         !changes.iter().any(|change| [change.from_mode, change.to_mode].contains(&LINK))
     }
 
-    /// Writes to `upper`, which is made, what a layer over this checkout needs so that both together
-    /// are `tree`; and to `index` an index of all its files. `changes` are those from the base.
-    /// Times are those of [`Trees::export`].
+    /// Makes `upper` and writes the layer to it that turns this checkout into `tree`. Writes an
+    /// index of all files to `index`. `changes` are the changes from the base. The times are those
+    /// of [`Trees::export`].
     ///
     /// # Errors
-    /// [`TreesFault`] when git or the system refuses something.
+    /// [`TreesFault`] if git or the system fails.
     pub async fn lay_over(
         &self,
         trees: &Trees,
@@ -115,7 +118,7 @@ impl Checkout {
             return age(upper);
         }
         let git = trees.own_git().with("GIT_INDEX_FILE", index).within(upper);
-        // Entries that stay the same keep their times and numbers.
+        // Unchanged entries keep their times and numbers.
         git.ask(&["read-tree", "-m", tree.as_str()], stop).await?;
         let new = changes.iter().filter(|change| change.to_mode != 0).map(|change| change.path.as_str());
         git.tell(&["checkout-index", "--force", "--index", "--quiet", "-z", "--stdin"], &listed(new), stop).await?;
@@ -131,14 +134,15 @@ impl Checkout {
     }
 }
 
-/// Returns whether a lock is on the file that a checkout in `folder` has now: it may have been moved
-/// away before it was locked.
+/// Returns whether `lock` is on the current file of the checkout in `folder`. The checkout may have
+/// been moved before the file was locked.
 fn is_at(folder: &Path, lock: &File) -> bool {
     let there = fs::metadata(folder.join(WHOLE)).map(|meta| meta.ino());
     there.is_ok_and(|ino| lock.metadata().is_ok_and(|meta| meta.ino() == ino))
 }
 
-/// The files and folders that are gone with these changes, each without what was in it.
+/// Returns the files and folders that these changes remove. A removed folder includes everything in
+/// it.
 fn removed(below: &Path, changes: &[TreeChange]) -> io::Result<BTreeSet<PathBuf>> {
     let all = changes.iter().filter(|change| change.to_mode == 0);
     let mut gone: BTreeSet<PathBuf> = all.map(|change| text_path(&change.path)).collect();
@@ -147,7 +151,7 @@ fn removed(below: &Path, changes: &[TreeChange]) -> io::Result<BTreeSet<PathBuf>
         .filter(|change| change.to_mode != 0)
         .flat_map(|change| text_path(&change.path).ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>())
         .collect();
-    // The deepest first: a folder is gone when everything in it is.
+    // Deepest first: a folder is removed if everything in it is removed.
     let mut folders: BTreeMap<usize, BTreeSet<PathBuf>> = BTreeMap::new();
     for folder in gone.iter().filter_map(|path| path.parent()) {
         folders.entry(folder.components().count()).or_default().insert(folder.to_owned());
@@ -166,10 +170,10 @@ fn removed(below: &Path, changes: &[TreeChange]) -> io::Result<BTreeSet<PathBuf>
     Ok(gone)
 }
 
-/// Hides a path of the lower layer, unless something else is there.
+/// Hides a path of the lower layer, unless the upper layer has an entry there.
 fn hide(upper: &Path, path: &Path) -> io::Result<()> {
     let (at, folder) = (upper.join(path), upper.join(path.parent().unwrap_or(Path::new(""))));
-    // A file in the place of a folder hides all of it.
+    // A file in the place of a folder hides the whole folder.
     if at.symlink_metadata().is_ok() || path.ancestors().skip(1).any(|it| upper.join(it).is_file()) {
         return Ok(());
     }
@@ -177,8 +181,8 @@ fn hide(upper: &Path, path: &Path) -> io::Result<()> {
     wall::hide(&at)
 }
 
-/// Gives the folders of changed paths a new time where a name in them or below is new or gone, and
-/// an old one elsewhere.
+/// Sets the times of the folders of changed paths. A folder gets a new time if a name in it or
+/// below is new or gone, else an old one.
 fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesFault> {
     let (mut touched, mut renamed) = (BTreeSet::new(), BTreeSet::new());
     for change in changes {
@@ -186,7 +190,7 @@ fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesFault> {
         let folders: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
         let has_new_name = change.from_mode == 0 || change.to_mode == 0;
         renamed.extend(has_new_name.then(|| folders.clone()).into_iter().flatten());
-        // The topmost folder is new with any file in it.
+        // The topmost folder gets a new time if any file directly in it changes.
         renamed.extend((folders.len() == 1).then(PathBuf::new));
         touched.extend(folders);
     }

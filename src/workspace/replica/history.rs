@@ -1,5 +1,5 @@
-//! The history that is reachable from a base: copied once per base, shared by all its rooms, and
-//! never written again.
+//! Copies of the history that is reachable from a base. fledge copies it once per base and never
+//! writes it again; all rooms of the base share the copy.
 
 use super::source::SourceRepository;
 use crate::id::TreeId;
@@ -11,15 +11,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Histories in a row that are linked from an earlier one. The next is packed anew.
+/// The longest chain of histories that link objects of an earlier one. The next history is packed
+/// anew.
 const GENERATIONS: u32 = 16;
 /// The commits, tags and files of the history.
 const HISTORY: &str = "history";
-/// The files of the base that are in no commit.
+/// The files of the base that no commit has.
 const BASE: &str = "base";
 const ABOUT: &str = "history.json";
 
-/// A history that is kept.
+/// A stored copy of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     folder: PathBuf,
@@ -31,32 +32,31 @@ pub(super) struct About {
     source: SourceRepository,
     /// The tree of the base.
     pub(super) base: TreeId,
-    /// The tree of the base's commit, in the format of the repository.
+    /// The tree of the base's commit, in the object format of the repository.
     pub(super) tree: Option<String>,
-    /// The object that stands for the base's commit and has the tree of the base, where that is
-    /// another than the commit's.
+    /// The object that replaces the base's commit and has the tree of the base; `None` if the
+    /// commit has that tree.
     pub(super) replacement: Option<String>,
-    /// When the base was committed, as git writes it.
+    /// The date of the base's commit, as git writes it.
     pub(super) date: Option<String>,
-    /// True if the history has all files, and not only commits.
+    /// True if the history has all files and not only commits.
     is_whole: bool,
     generation: u32,
 }
 
 impl History {
-    /// Opens one that is kept in `folder`; `None` where there is none.
+    /// Opens the history in `folder`; `None` if there is none.
     pub fn open(folder: &Path) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
         Some(Self { folder: folder.to_owned(), about })
     }
 
-    /// Copies the history of `source` into `folder`, which is made. Objects that one of the
-    /// `earlier` histories has are linked from there, where its commit is an ancestor. Where the
-    /// user's packs have more than `most` bytes, only commits, tags and the files of the base are
-    /// copied.
+    /// Makes `folder` and copies the history of `source` into it. If the commit of an `earlier`
+    /// history is an ancestor, its objects are linked instead of copied. If the user's packs have
+    /// more than `most` bytes, only commits, tags and the files of the base are copied.
     ///
     /// # Errors
-    /// [`TreesFault`] when objects are missing, or cannot be written.
+    /// [`TreesFault`] if objects are missing or cannot be written.
     pub async fn make(
         trees: &Trees,
         source: &SourceRepository,
@@ -103,24 +103,24 @@ impl History {
         Ok(history)
     }
 
-    /// The history where it is after its folder was moved.
+    /// Returns the history after its folder was moved to `folder`.
     #[must_use]
     pub fn moved(self, folder: &Path) -> Self {
         Self { folder: folder.to_owned(), ..self }
     }
 
-    /// The folder that holds all of it.
+    /// Returns the folder of the history.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folders with objects of a history that is found at `at`.
+    /// Returns the object folders of the history at `at`.
     pub(super) fn objects(at: &Path) -> [PathBuf; 2] {
         [HISTORY, BASE].map(|name| at.join(name))
     }
 
-    /// Git in the history, with the objects of the user's repository and of the trees. It reads no
-    /// configuration but the history's.
+    /// Returns a git for the history that can read the objects of the user's repository and of the
+    /// trees. It reads only the history's configuration.
     fn git(&self, trees: &Trees) -> Git {
         let own = self.about.source.is_sha1().then(|| trees.git_dir().join("objects"));
         let others = [Some(self.about.source.common().join("objects")), own].into_iter().flatten();
@@ -130,7 +130,7 @@ impl History {
         git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", Path::new(&listed(&all)))
     }
 
-    /// Packs what is reachable from the base's commit and is not in an earlier history.
+    /// Packs the objects that are reachable from the base's commit and not in an earlier history.
     async fn pack_commits(
         &mut self,
         git: &Git,
@@ -166,7 +166,7 @@ impl History {
         git.tell(&args, &objects, stop).await.map(drop)
     }
 
-    /// The first of the earlier histories whose commit is an ancestor of this one's.
+    /// Returns the first of the `earlier` histories whose commit is an ancestor of this commit.
     async fn ancestor(
         &self,
         git: &Git,
@@ -191,14 +191,14 @@ impl History {
         Ok(None)
     }
 
-    /// Writes the base's commit with the tree of the base; gives the object.
+    /// Writes the base's commit with the tree of the base; returns the id of the new object.
     async fn replace(&self, git: &Git, commit: &str, stop: &CancellationToken) -> Result<String, TreesFault> {
         let text = with_tree(commit, self.about.base.as_str());
         let id = git.tell(&["hash-object", "-w", "-t", "commit", "--stdin"], text.as_bytes(), stop).await?;
         Ok(String::from_utf8_lossy(&id).trim().to_owned())
     }
 
-    /// Packs the files of the base that the history does not have.
+    /// Packs the files of the base that the history lacks.
     async fn pack_base(&self, git: &Git, stop: &CancellationToken) -> Result<(), TreesFault> {
         let About { base, tree, is_whole, .. } = &self.about;
         let is_there = *is_whole && tree.as_deref() == Some(base.as_str());
@@ -213,7 +213,7 @@ impl History {
     }
 }
 
-/// The configuration of a repository with this object format.
+/// Returns the configuration of a repository with this object format.
 pub(super) fn settings(format: &str) -> String {
     if format == "sha1" {
         return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n".to_owned();
@@ -226,7 +226,7 @@ pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
     fs::write(path, bytes).map_err(TreesFault::io("write", path))
 }
 
-/// Folders as git reads them from a variable.
+/// Formats folders for an environment variable of git.
 pub(super) fn listed(folders: &[PathBuf]) -> String {
     let quoted = |folder: &PathBuf| {
         format!("\"{}\"", folder.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
@@ -234,17 +234,18 @@ pub(super) fn listed(folders: &[PathBuf]) -> String {
     folders.iter().map(quoted).collect::<Vec<_>>().join(":")
 }
 
-/// The value of a line in the head of a commit.
+/// Returns the value of a line in the header of a commit.
 fn header<'c>(commit: &'c str, name: &str) -> Option<&'c str> {
     commit.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix(name))
 }
 
-/// Seconds and time zone at the end of `A U Thor <mail> 1700000000 +0100`.
+/// Returns seconds and time zone from the end of `A U Thor <mail> 1700000000 +0100`.
 fn date(who: &str) -> Option<&str> {
     who.rsplit_once("> ").map(|(_, date)| date)
 }
 
-/// A commit with another tree. A signature would not be right any more.
+/// Returns the text of a commit with another tree and without its signature, which would no longer
+/// match.
 fn with_tree(commit: &str, tree: &str) -> String {
     let (head, message) = commit.split_once("\n\n").unwrap_or((commit, ""));
     let mut is_signature = false;
@@ -260,13 +261,13 @@ fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> Vec<u8> {
     lines.into_iter().flat_map(|line| format!("{}\n", line.as_ref()).into_bytes()).collect()
 }
 
-/// Bytes of the files in a folder.
+/// Returns the total size of the files in a folder, in bytes.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
 }
 
-/// Links every file of a folder into another.
+/// Makes hard links to all files of a folder in another folder.
 fn link_all(from: &Path, into: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,5 +1,5 @@
-//! Git's index with the times and numbers of the files of a room. Without them git would read every
-//! file of the room when it is first asked. The format is that of gitformat-index(5), versions 2
+//! Fills a git index with the times and numbers of the files of a room. Without them, git would
+//! read every file of the room on first use. The format is that of gitformat-index(5), versions 2
 //! and 3.
 
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -9,17 +9,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Bytes before the first entry.
+/// The number of bytes before the first entry.
 const HEADER: usize = 12;
-/// Bytes of an entry before the object id: ten numbers of four bytes.
+/// The number of bytes of an entry before the object id: ten numbers of four bytes.
 const STAT: usize = 40;
-/// Bytes of a SHA-1 object id, and of the checksum at the end.
+/// The number of bytes of a SHA-1 object id and of the checksum at the end.
 const ID: usize = 20;
-/// The bit of an entry's flags that says that two more bytes of flags follow.
+/// The bit of an entry's flags that marks two more bytes of flags.
 const EXTENDED: u16 = 0x4000;
 
-/// Writes what the system says of each file in `folder` into an index that has only modes and ids.
-/// `None` where the index has another form: git can use it as it is, and reads the files.
+/// Writes the stat data of each file in `folder` into an index that has only modes and ids. `None`
+/// if the index has another format: git can use that index too, but then reads the files.
 pub(in crate::workspace) fn with_stat(mut index: Vec<u8>, folder: &Path) -> Option<Vec<u8>> {
     let version = number(&index, 4)?;
     if index.get(..4)? != b"DIRC" || !(2..=3).contains(&version) {
@@ -37,10 +37,11 @@ pub(in crate::workspace) fn with_stat(mut index: Vec<u8>, folder: &Path) -> Opti
         if let Some(meta) = path.symlink_metadata().ok().filter(|meta| meta.mode() & 0o170_000 == mode & 0o170_000) {
             put(&mut index[at..at + STAT], &meta);
         }
-        // One to eight zeros behind the name, so that each entry has a multiple of eight bytes.
+        // One to eight zeros follow the name, so that the length of an entry is a multiple of
+        // eight.
         at += (name_at - at + length + 8) & !7;
     }
-    // The checksum guards against damage alone, and git writes no other one here.
+    // The checksum only protects against damage, and git writes SHA-1 here too.
     let checksum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &index[..end]);
     index[end..].copy_from_slice(checksum.as_ref());
     Some(index)
@@ -50,7 +51,8 @@ fn number(index: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Puts the numbers of a file in their places; the mode stays. Git keeps the low 32 bits of each.
+/// Writes the stat data of a file into an entry and keeps the mode. Git stores the low 32 bits of
+/// each number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git compares the low 32 bits")]
 fn put(stat: &mut [u8], meta: &Metadata) {
     let before = [meta.ctime() as u32, meta.ctime_nsec() as u32, meta.mtime() as u32, meta.mtime_nsec() as u32];

@@ -1,5 +1,5 @@
-//! Reads what a layer of overlayfs changes: only what programs have written is looked at, however
-//! many files lie below.
+//! The changes of an overlayfs layer. Reading them takes time only for the written files,
+//! regardless of the number of files in the lower folder.
 
 use rustix::fs::lgetxattr;
 use std::collections::BTreeMap;
@@ -9,35 +9,35 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
-/// The mark of a folder of the upper layer that hides what is in the one below.
+/// The extended attribute of an upper folder that hides the contents of the lower one.
 const OPAQUE: &str = "user.overlay.opaque";
 
 /// The two folders of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sides {
-    /// The folder below. It is never written.
+    /// The lower folder, which is never written.
     pub lower: PathBuf,
-    /// The folder that keeps what is written.
+    /// The upper folder, which holds everything that is written.
     pub upper: PathBuf,
 }
 
-/// The state of a path that a layer changes.
+/// The change of a path in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Differs {
-    /// A file or link was written: its inode, and the time of its last change in seconds and
-    /// nanoseconds. Any writing changes one of them.
+    /// A written file or link: its inode, and its last change time in seconds and nanoseconds. Any
+    /// write changes one of them.
     Written(u64, i64, i64),
-    /// A file of the lower folder is hidden.
+    /// A hidden file of the lower folder.
     Gone,
 }
 
 impl Sides {
-    /// Returns the paths, from the root, at which the layer has or hides a file or link. Devices and
-    /// the like hide a file. Into folders for which `enters` is false it does not look; what they
-    /// hide it names all the same.
+    /// Returns the paths, relative to the root, at which the layer has or hides a file or link. A
+    /// device and the like hides a file. Folders for which `enters` is false are not searched; the
+    /// files that they hide are still returned.
     ///
     /// # Errors
-    /// When a folder of either side cannot be read.
+    /// If a folder of either side cannot be read.
     pub fn differences(&self, enters: impl Fn(&Path) -> bool) -> io::Result<BTreeMap<PathBuf, Differs>> {
         let mut found = BTreeMap::new();
         let relative =
@@ -46,7 +46,7 @@ impl Sides {
         while let Some(entry) = walk.next() {
             let entry = match entry {
                 Ok(entry) => entry,
-                // A folder that cannot be read hides what is below.
+                // An unreadable folder hides the lower folder.
                 Err(error) => {
                     let path = error.path().and_then(|path| path.strip_prefix(&self.upper).ok());
                     let path = path.ok_or(io::ErrorKind::NotFound)?;
@@ -80,8 +80,8 @@ impl Sides {
         Ok(found)
     }
 
-    /// Adds the files of the lower folder at and below a path. One that is written, too, is found
-    /// later and takes the place.
+    /// Adds the files of the lower folder at and below a path. If the upper folder has a file at
+    /// the same path, a later entry replaces this one.
     fn hide(&self, path: &Path, found: &mut BTreeMap<PathBuf, Differs>) -> io::Result<()> {
         for entry in WalkDir::new(self.lower.join(path)).follow_root_links(false) {
             let entry = entry?;

@@ -1,7 +1,7 @@
-//! The repository of a room. Rooms have no part of the user's repository: fledge copies the history
-//! that is reachable from the base once per base, and adds one commit for the judged tree. Objects
-//! of other branches, hooks and configuration stay out. And the files of rooms: a checkout of the
-//! base with a layer over it.
+//! The files and the repository of a room. The files are a checkout of the base with a layer over
+//! it. The room has no part of the user's repository: fledge copies the history that is reachable
+//! from the base once per base, and adds one commit for the judged tree. Objects of other branches,
+//! hooks and configuration are not copied.
 
 mod checkout;
 mod history;

@@ -1,5 +1,5 @@
-//! Writes the repository of a room, before anything runs there. fledge never asks git in it again:
-//! a step may have written its configuration.
+//! Writes the repository of a room before anything runs there. Afterwards fledge never runs git in
+//! it: a step may have written its configuration.
 
 use super::history::{History, listed, put, settings};
 use super::index::with_stat;
@@ -12,10 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The date of a commit that has no base to take one from.
+/// The date of the commit if there is no base commit to take one from.
 const DATE: &str = "1000000000 +0000";
 const WHO: &str = "fledge <fledge@localhost>";
-/// The configuration of git in a room: an author, and nothing that starts a program.
+/// The git configuration of a room: an author, and nothing that starts a program.
 const CONFIG: &str = "[core]
 \tfilemode = true
 \tfsmonitor = false
@@ -28,32 +28,32 @@ const CONFIG: &str = "[core]
 \tname = fledge
 \temail = fledge@localhost
 ";
-/// The files of a room have the bytes of the judged tree, whatever `.gitattributes` says of line
-/// ends and filters.
+/// Gives the files of a room the bytes of the judged tree, whatever line endings and filters
+/// `.gitattributes` sets.
 const ATTRIBUTES: &str = "* -text -eol -crlf -filter -ident !working-tree-encoding\n";
 
-/// The repository that a room gets.
+/// The contents of a room's repository.
 #[derive(Debug, Clone, Copy)]
 pub struct RoomRepository<'a> {
     /// The user's repository.
     pub source: &'a SourceRepository,
-    /// The history of the base; `None` where it cannot be copied, and the judged tree is the only
+    /// The history of the base; `None` if it cannot be copied. Then the judged tree is the only
     /// commit.
     pub history: Option<&'a History>,
-    /// The folder in which steps find the history.
+    /// The path at which steps find the history.
     pub seen_at: &'a Path,
     /// The tree of the base.
     pub base: &'a TreeId,
     /// The tree of the room.
     pub tree: &'a TreeId,
-    /// True if the index of the tree has the times and numbers of the files of the room.
+    /// True if the index already has the times and numbers of the room's files.
     pub has_stat: bool,
 }
 
-/// Writes the `.git` of the room whose files are in `files`. `index` is an index of its tree.
+/// Writes the `.git` folder of the room with the files in `files`. `index` is an index of its tree.
 ///
 /// # Errors
-/// [`TreesFault`] when git or the system refuses something.
+/// [`TreesFault`] if git or the system fails.
 pub async fn write(
     trees: &Trees,
     repository: RoomRepository<'_>,
@@ -72,7 +72,7 @@ pub async fn write(
     let excluded = trees.git_dir().join("info/exclude");
     put(&dir.join("info/exclude"), &fs::read(excluded).unwrap_or_default())?;
     put(&dir.join("description"), b"Unnamed repository; edit this file 'description' to name the repository.\n")?;
-    put(&dir.join("HEAD"), b"ref: refs/heads/none\n")?; // git takes the folder for a repository from here on
+    put(&dir.join("HEAD"), b"ref: refs/heads/none\n")?; // from here on git takes the folder for a repository
     let git = trees.own_git().with("GIT_DIR", &dir).with("GIT_INDEX_FILE", &dir.join("index")).within(files);
     let git = match history {
         Some(history) => {
@@ -160,7 +160,7 @@ async fn pack(
     trees.own_git().tell(&args, format!("{tree}\n{without}").as_bytes(), stop).await.map(drop)
 }
 
-/// Writes the commit of a tree; gives its id.
+/// Writes the commit of a tree; returns its id.
 async fn commit(
     git: &Git,
     tree: &str,
@@ -175,7 +175,7 @@ async fn commit(
     Ok(String::from_utf8_lossy(&id).trim().to_owned())
 }
 
-/// Writes the references of the base, and what stands for its commit.
+/// Writes the references of the base, and the replacement of its commit.
 fn references(dir: &Path, all: &[Reference], replaced: Option<(String, String)>) -> Result<(), TreesFault> {
     let mut packed: Vec<(&str, &str)> = Vec::new();
     for Reference { name, object, target } in all {

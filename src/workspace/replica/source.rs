@@ -1,5 +1,4 @@
-//! The user's repository as it is before the agent: everything that a room's repository repeats of
-//! it.
+//! The user's repository before the agent starts: the parts that a room's repository copies.
 
 use crate::workspace::trees::git::Git;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -8,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The name that a repository without a usable URL has.
+/// The name of a repository without a usable URL.
 const UNNAMED: &str = "project";
 
 /// A reference that is reachable from the base.
@@ -16,35 +15,35 @@ const UNNAMED: &str = "project";
 pub(super) struct Reference {
     pub(super) name: String,
     pub(super) object: String,
-    /// The reference that a symbolic reference leads to.
+    /// The target of a symbolic reference.
     pub(super) target: Option<String>,
 }
 
 /// The user's repository at the start of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRepository {
-    /// The hash function of its objects: `sha1` or `sha256`.
+    /// The hash function of the object ids: `sha1` or `sha256`.
     pub(super) format: String,
-    /// The commit of the base; `None` where the branch has no commit yet.
+    /// The commit of the base; `None` if the branch has no commit yet.
     pub(super) commit: Option<String>,
-    /// The full name of the branch; `None` where the head is detached.
+    /// The full name of the branch; `None` if the head is detached.
     pub(super) branch: Option<String>,
     /// Tags and branches of `origin` that are reachable from the base, sorted by name.
     pub(super) references: Vec<Reference>,
-    /// The path of the URL of `origin`, without the host: `owner/name.git`.
+    /// The path of the URL of `origin` without the host: `owner/name.git`.
     pub(super) remote: String,
-    /// The folder that all worktrees of the repository share.
+    /// The git directory that all worktrees of the repository share.
     common: PathBuf,
     /// The boundary of a shallow clone, as git writes it.
     pub(super) shallow: String,
 }
 
 impl SourceRepository {
-    /// Reads it for the workspace of `trees`. The branch is that of `origin`, the user's checkout.
-    /// `env` is the user's environment. `None` where the workspace is in no repository.
+    /// Reads the repository of the workspace of `trees`; `None` if there is none. The branch is
+    /// that of `origin`, the user's checkout. `env` is the user's environment.
     ///
     /// # Errors
-    /// [`TreesFault`] when git cannot be run.
+    /// [`TreesFault`] if git cannot be run.
     pub async fn read(
         trees: &Trees,
         origin: &Path,
@@ -73,37 +72,37 @@ impl SourceRepository {
         Ok(Some(Self { format: format.to_owned(), commit, branch, references, remote, common, shallow }))
     }
 
-    /// The folder with the repository's objects and configuration, which no room sees.
+    /// Returns the folder with the repository's objects and configuration. No room sees it.
     pub fn common(&self) -> &Path {
         &self.common
     }
 
-    /// Everything that a history depends on, as text.
+    /// Returns everything on which a history depends, as text.
     pub fn key(&self) -> String {
         serde_json::to_string(&(&self.format, &self.commit, &self.references, &self.shallow)).unwrap_or_default()
     }
 
-    /// Returns whether its object ids are SHA-1, as those of fledge are.
+    /// Returns whether the repository uses SHA-1 object ids, as fledge does.
     pub fn is_sha1(&self) -> bool {
         self.format == "sha1"
     }
 }
 
-/// Git's answer without the last line break; `None` where git says no, or nothing.
+/// Returns git's output without the last line break; `None` if git fails or prints nothing.
 async fn line(git: &Git, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
     let answer = git.run(args, b"", usize::MAX, stop).await?;
     let text = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
     Ok((answer.code == 0 && !text.is_empty()).then_some(text))
 }
 
-/// Tags, annotated ones too, and branches of `origin`.
+/// Returns the tags, including annotated tags, and the branches of `origin`.
 async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result<Vec<Reference>, TreesFault> {
     let merged = format!("--merged={commit}");
     let format = "--format=%(objectname) %(refname) %(symref)";
     let args = ["for-each-ref", &merged, format, "refs/tags", "refs/remotes/origin"];
     let answer = git.run(&args, b"", usize::MAX, stop).await?;
     if answer.code != 0 {
-        return Ok(Vec::new()); // a reference is broken, so git by hand finds none either
+        return Ok(Vec::new()); // a reference is broken, so the user's git would find none either
     }
     let text = String::from_utf8_lossy(&answer.output).into_owned();
     let references = text.lines().filter_map(|line| {
@@ -117,8 +116,8 @@ async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result
     Ok(references)
 }
 
-/// The path of a URL without its host, so that tools find owner and name in it; `local/NAME.git`
-/// where the URL is a path, or there is none.
+/// Returns the path of a URL without its host, from which tools read owner and name. Returns
+/// `local/NAME.git` if the URL is a path or empty.
 fn remote_path(url: &str, folder: &str) -> String {
     let after_host = |rest: &str| rest.split_once('/').map(|(_, path)| path.to_owned());
     let path = match url.split_once("://") {

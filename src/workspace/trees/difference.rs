@@ -1,4 +1,5 @@
-//! The difference between two trees, file by file, for people: lines, renames, modes, and files that are no text.
+//! The differences between two trees for people, file by file: lines, renames, modes and binary
+//! files.
 
 use super::names::{each, spelled};
 use super::{Trees, TreesFault};
@@ -9,23 +10,24 @@ use tokio_util::sync::CancellationToken;
 /// A file that differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDifference {
-    /// From the root of the workspace, as [`super::Entry::path`].
+    /// The path relative to the root of the workspace, as in [`super::Entry::path`].
     pub path: String,
-    /// The path before, of a file that was renamed.
+    /// The old path of a renamed file.
     pub from: Option<String>,
-    /// Git's mode before; 0 where the file was not there.
+    /// Git's mode before; 0 if the file did not exist.
     pub from_mode: u32,
-    /// Git's mode after; 0 where the file is there no more.
+    /// Git's mode after; 0 if the file no longer exists.
     pub to_mode: u32,
-    /// Lines that were added and removed; `None` for a file that is no text.
+    /// The numbers of added and removed lines; `None` for a binary file.
     pub lines: Option<(u64, u64)>,
 }
 
 impl Trees {
-    /// The files that differ, by path. A file that was removed and added under another name with most of its lines is one file.
+    /// Returns the files that differ, sorted by path. A file that was removed and added under
+    /// another name with most of its lines counts as one renamed file.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn difference(
         &self,
         from: &TreeId,
@@ -53,8 +55,9 @@ impl Trees {
     }
 }
 
-/// Parses records such as `:100644 100755 OLD NEW M`, PATH, and then such as `3 1 PATH`, each ended by a zero byte. A rename has two
-/// paths: `:100644 100644 OLD NEW R90`, OLD, NEW, and `3 1 `, OLD, NEW.
+/// Parses the output of `diff-tree`. First come records such as `:100644 100755 OLD NEW M`, PATH,
+/// then records such as `3 1 PATH`; a zero byte ends each field. A rename has two paths:
+/// `:100644 100644 OLD NEW R90`, OLD, NEW, and `3 1 `, OLD, NEW.
 fn parsed(output: &[u8]) -> Option<Vec<FileDifference>> {
     let (mut fields, mut files) = (each(output), BTreeMap::new());
     while let Some(head) = fields.next() {

@@ -1,4 +1,5 @@
-//! Writes a tree into a fresh folder, with times that tell builds the truth and nobody else anything.
+//! Writes trees into empty folders. The times of the files show builds what differs from the base,
+//! and nothing else.
 
 use super::names::with_folders;
 use super::take::native;
@@ -11,16 +12,16 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// When everything was written that is as in the base: the second at which a thousand million of them had passed.
+/// The modification time of everything that equals the base, in seconds: 2001-09-09T01:46:40Z.
 const LONG_AGO: i64 = 1_000_000_000;
 
 impl Trees {
-    /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its
-    /// names, that is as in `base` gets the time 2001-09-09T01:46:40Z, every other that of the
-    /// export, so that what was built from the base is built anew where it must be.
+    /// Writes a tree into a folder that is empty or does not exist. A file that equals the one in
+    /// `base`, or a folder with the same names, gets the time 2001-09-09T01:46:40Z. All others get
+    /// the time of the export, so builds rebuild them.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git or the file system fails, or the folder is not empty.
     pub async fn export(
         &self,
         tree: &TreeId,
@@ -31,11 +32,11 @@ impl Trees {
         self.0.export(tree, base, into, None, stop).await
     }
 
-    /// Writes a tree as [`Trees::export`] does, and an index of it to `index`, for a repository of
+    /// Writes a tree like [`Trees::export`], and an index of it to `index`, for a repository in
     /// that folder.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// As for [`Trees::export`].
     pub async fn export_with_index(
         &self,
         tree: &TreeId,
@@ -68,7 +69,8 @@ impl Inner {
             git.ask(&["checkout-index", "--all", "--quiet"], stop).await?;
         }
         if changes.iter().any(|change| [change.from_mode, change.to_mode].contains(&LINK)) {
-            // Builds follow links: an old file behind a new link would pass for one that was built.
+            // Builds follow links: an old file behind a new link would look as if it was already
+            // built.
             return Ok(());
         }
         let touched: BTreeSet<String> = changes.iter().map(|change| change.path.clone()).collect();
@@ -83,7 +85,7 @@ impl Inner {
             }
             let mut folders = BTreeSet::new();
             for path in files {
-                // Of a folder that is known, those above it are too.
+                // The parents of a known folder are known too.
                 let _ = with_folders(path).skip(1).find(|folder| !folders.insert((*folder).to_owned()));
             }
             for folder in folders.difference(&renamed) {
@@ -98,7 +100,7 @@ impl Inner {
     }
 }
 
-/// A folder with nothing in it, without links in its path.
+/// Makes a folder that must be empty, and returns its path without links.
 pub(super) fn fresh(into: &Path) -> Result<std::path::PathBuf, TreesFault> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(into);
     made.map_err(TreesFault::io("make", into))?;

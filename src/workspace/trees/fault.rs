@@ -1,100 +1,101 @@
-//! Why the trees of a workspace could not be taken, compared or brought back.
+//! Errors of trees.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What could not be done with git's trees. A path of the workspace is spelled as [`super::Entry`] says.
+/// The reason why a tree could not be taken, compared or restored. Paths in the workspace are
+/// spelled as in [`super::Entry`].
 #[derive(Debug, thiserror::Error)]
 pub enum TreesFault {
-    /// There is none in the search path, or it does not start.
-    #[error("git cannot be run: {why} (install git 2.30 or newer)")]
+    /// There is no git in the search path, or it does not start.
+    #[error("cannot run git: {why} (install git 2.30 or newer)")]
     NoGit {
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
-    /// It lacks what is used here.
+    /// Git lacks features that fledge uses.
     #[error("`{version}` is too old: git 2.30 or newer is needed")]
     OldGit {
-        /// What `git version` says.
+        /// The output of `git version`.
         version: String,
     },
-    /// The private directory would be a part of what it looks at.
+    /// The private git directory is in the workspace that it records.
     #[error("the git directory `{}` is inside the workspace", path.display())]
     Inside {
-        /// The private directory.
+        /// The private git directory.
         path: PathBuf,
     },
-    /// Git ran and said no.
+    /// Git ran and failed.
     #[error("`git {verb}` failed: {said}")]
     Git {
-        /// Its first argument.
+        /// Git's first argument.
         verb: String,
-        /// What it said, or how it ended.
+        /// Git's error message, or how git ended.
         said: String,
     },
-    /// Somebody asked to stop.
+    /// The call was cancelled.
     #[error("stopped")]
     Stopped,
-    /// More than is taken into a tree, or read from one.
+    /// A file is too large for a tree, or for a read from one.
     #[error(
-        "`{path}` has {bytes} bytes, more than the {limit} a file may have here (move it away, or have git ignore it)"
+        "`{path}` has {bytes} bytes, more than the limit of {limit} for a file (move it away, or let git ignore it)"
     )]
     TooLarge {
         /// The file.
         path: String,
-        /// Its size.
+        /// The size.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// Git would wait for ever.
-    #[error("`{path}` is a pipe, socket or device, and git would read it: remove it")]
+    /// Git would read a pipe, socket or device and wait for ever.
+    #[error("`{path}` is a pipe, socket or device that git would read: remove it")]
     Blocked {
-        /// Where it is.
+        /// The path of the entry.
         path: String,
     },
-    /// There is something where a fresh folder was to be made.
+    /// A folder that must be empty has entries.
     #[error("`{}` is not empty", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// Something that no tree knows stands where a file of the tree belongs.
-    #[error("`{path}` cannot be put back: {why}")]
+    /// An entry that no tree records is in the place of a file.
+    #[error("cannot restore `{path}`: {why}")]
     InTheWay {
         /// The file.
         path: String,
-        /// What is there.
+        /// The reason.
         why: String,
     },
-    /// A name that would be something else in a git directory.
-    #[error("`{name}` is no name to keep a tree under: letters, digits, `-`, `_` and `/` are")]
+    /// The name is not valid for a reference.
+    #[error("invalid tree name `{name}`: use letters, digits, `-`, `_` and `/`")]
     Name {
         /// The name.
         name: String,
     },
-    /// The file system says no.
+    /// The file system refuses an operation.
     #[error("cannot {verb} `{}`", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         verb: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl TreesFault {
-    /// For `map_err`.
+    /// Returns a closure for `map_err`.
     pub(in crate::workspace) fn io(verb: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { verb, path, source }
     }
 
-    /// Git was asked, and what came is not what it says it gives.
+    /// Returns the error for output of git that cannot be parsed.
     pub(in crate::workspace) fn odd_answer(verb: &str) -> Self {
-        Self::Git { verb: verb.to_owned(), said: "its answer cannot be read".to_owned() }
+        Self::Git { verb: verb.to_owned(), said: "cannot parse its output".to_owned() }
     }
 }

@@ -1,4 +1,4 @@
-//! The one way to git: a program with the arguments, the whole environment, the input and the limits that are given here, and nothing else.
+//! Runs git. A call has only the arguments, environment, input and limits that are given here.
 
 use super::TreesFault;
 use crate::process::{self, End, Files, Invocation, Variables};
@@ -9,17 +9,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The longest that one call may take: more than any folder needs, and less than for ever.
+/// The time limit of one call: far more than any folder needs.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
-/// The first version that has all that is used here.
+/// The oldest supported version of git.
 const OLDEST: (u32, u32) = (2, 30);
-/// The first version whose `update-index` writes one pack, and not one for each large file.
+/// The first version whose `update-index` writes one pack instead of one for each large file.
 const PACKS_AT_ONCE: (u32, u32) = (2, 38);
-/// What git has to take its lock files away.
+/// The time that git gets to remove its lock files.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long git waits for the lock of references that another git holds: its own second is short on a busy machine with many runs.
+/// Makes git wait a minute for the reference locks of another git. Git's default of one second is
+/// too short on a busy machine with many runs.
 const PATIENT: [&str; 4] = ["-c", "core.packedRefsTimeout=60000", "-c", "core.filesRefLockTimeout=60000"];
-/// Bytes of complaints that are told.
+/// The most bytes of an error message that are kept.
 const SAID: usize = 1000;
 
 /// Git in one folder, with one environment.
@@ -27,20 +28,20 @@ const SAID: usize = 1000;
 pub(in crate::workspace) struct Git {
     dir: PathBuf,
     env: Variables,
-    /// Where what it reads and says is put for the time of the call.
+    /// The folder for input and error output during a call.
     scratch: PathBuf,
     switches: &'static [&'static str],
 }
 
-/// Which git it is.
+/// A version of git.
 pub(super) struct Version {
-    /// In its own words.
+    /// The output of `git version`.
     pub(super) text: String,
-    /// Whether `update-index` can write all that it takes in into one pack.
+    /// True if `update-index` can write all new objects into one pack.
     pub(super) packs_at_once: bool,
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(in crate::workspace) struct Answer {
     pub(in crate::workspace) code: i32,
     pub(in crate::workspace) output: Vec<u8>,
@@ -48,7 +49,7 @@ pub(in crate::workspace) struct Answer {
 }
 
 impl Git {
-    /// Our own git directory, seen from the root of a workspace.
+    /// Git with fledge's private git directory, for the workspace at `root`.
     pub(super) fn own(git_dir: &Path, root: &Path, scratch: &Path, path: &str) -> Self {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let env = [
@@ -70,7 +71,8 @@ impl Git {
         Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &PATIENT }
     }
 
-    /// The user's git in the user's repository: with who they are and what they configured, but for what would start other programs.
+    /// The user's git in the user's repository, with the user's identity and configuration.
+    /// Settings that would start other programs are switched off.
     pub(in crate::workspace) fn of_user(root: &Path, scratch: &Path, env: &[(String, String)]) -> Self {
         const SWITCHES: [&str; 18] = [
             PATIENT[0],
@@ -111,25 +113,25 @@ impl Git {
         Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &SWITCHES }
     }
 
-    /// The same with another value for a variable.
+    /// Returns this git with another value for an environment variable.
     pub(in crate::workspace) fn with(&self, name: &str, value: &Path) -> Self {
         let env = self.env.with([(&name.to_owned(), &value.to_string_lossy().into_owned())]);
         Self { env, ..self.clone() }
     }
 
-    /// The same that takes every file for a large one: all that is taken in goes into one pack. A file for each object is most of what
-    /// many objects cost.
+    /// Returns this git with every file treated as large, so that all new objects go into one pack.
+    /// For many objects, most of the cost is one file for each.
     pub(super) fn packing(&self) -> Self {
         let one = [("COUNT", "1"), ("KEY_0", "core.bigFileThreshold"), ("VALUE_0", "1")];
         one.iter().fold(self.clone(), |git, (name, value)| git.with(&format!("GIT_CONFIG_{name}"), Path::new(value)))
     }
 
-    /// The same in another folder.
+    /// Returns this git for another folder.
     pub(in crate::workspace) fn within(&self, dir: &Path) -> Self {
         Self { dir: dir.to_owned(), ..self.clone() }
     }
 
-    /// Asks which one it is, and refuses one that is too old.
+    /// Returns the version; fails if it is too old.
     pub(super) async fn version(&self, stop: &CancellationToken) -> Result<Version, TreesFault> {
         let text = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
         let mut numbers = text.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
@@ -141,7 +143,7 @@ impl Git {
         Ok(Version { text, packs_at_once: number >= PACKS_AT_ONCE })
     }
 
-    /// Runs it, and gives what it prints.
+    /// Runs git and returns its output. An exit code other than 0 is an error.
     pub(in crate::workspace) async fn ask(
         &self,
         args: &[&str],
@@ -150,7 +152,7 @@ impl Git {
         self.tell(args, b"", stop).await
     }
 
-    /// The same with something to read.
+    /// Runs git with `input` and returns its output. An exit code other than 0 is an error.
     pub(in crate::workspace) async fn tell(
         &self,
         args: &[&str],
@@ -161,7 +163,8 @@ impl Git {
         if answer.code == 0 { Ok(answer.output) } else { Err(answer.fault(args)) }
     }
 
-    /// The same where it may well say no. Of its output `limit` bytes are kept.
+    /// Runs git with `input` and returns the exit code and at most `limit` bytes of output. An exit
+    /// code other than 0 is not an error.
     pub(in crate::workspace) async fn run(
         &self,
         args: &[&str],
@@ -202,7 +205,8 @@ impl Git {
     }
 
     fn invocation(&self, args: &[&str]) -> Invocation {
-        // A program with a whole path is started without a copy of this process (posix_spawn(3)).
+        // A program with an absolute path is started without a copy of this process
+        // (posix_spawn(3)).
         let found = process::find_program("git", self.env.get("PATH").unwrap_or_default());
         Invocation {
             program: found.map_or_else(|| "git".into(), |found| found.to_string_lossy().into_owned()),
@@ -219,7 +223,7 @@ impl Git {
 }
 
 impl Answer {
-    /// As the fault that it is when it should not have been no.
+    /// Converts an unexpected exit code into an error.
     pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesFault {
         let said = if self.said.is_empty() { format!("exit code {}", self.code) } else { self.said };
         TreesFault::Git { verb: args.first().copied().unwrap_or_default().to_owned(), said }

@@ -1,4 +1,5 @@
-//! The files of a workspace that the user's git reads or runs: what its configuration includes and starts, and its hooks.
+//! Files of a workspace that the user's git reads or runs: those that its configuration includes or
+//! starts, and its hooks.
 
 use super::TreesFault;
 use super::git::Git;
@@ -10,46 +11,47 @@ use tokio_util::sync::CancellationToken;
 
 /// Keys whose values are paths.
 const PATHS: &str = r"^(core\.(excludesfile|hookspath)|include(if\..*)?\.path)$";
-/// Keys whose values are commands. An alias is one only behind a `!`.
+/// Keys whose values are commands. An alias is a command only if it starts with `!`.
 const COMMANDS: &str = r"^(core\.(fsmonitor|sshcommand|editor|pager)|filter\..*\.(clean|smudge|process)|diff\..*\.(textconv|command)|diff\.external|merge\..*\.driver|alias\..*)$";
-/// The longest hook that is read, in bytes, and the most hooks.
+/// The largest hook that is read, in bytes, and the most hooks.
 const LONGEST: u64 = 256 * 1024;
 const MOST: usize = 64;
 
 /// The files of a workspace that the user's git reads or runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitPrograms {
-    /// The folder of `core.hooksPath`, from the root of the workspace, when that is inside.
+    /// The folder of `core.hooksPath` relative to the root of the workspace, if it is inside.
     pub hooks: Option<String>,
-    /// Files that the configuration includes, and files to which hooks link. They may be missing.
+    /// Files that the configuration includes, and targets of hooks that are links. They may be
+    /// missing.
     pub files: BTreeSet<String>,
     /// Commands of the configuration, and the texts of hooks.
     pub commands: Vec<String>,
 }
 
-/// The values of the user's configuration that are paths, each with the file that has it.
+/// The path values of the user's configuration: the file that sets each, the key and the path.
 pub(super) struct Paths(Vec<(PathBuf, String, String)>);
 
 impl Paths {
-    /// Asks the user's git.
+    /// Reads the values with the user's git.
     pub(super) async fn read(git: &Git, stop: &CancellationToken) -> Result<Self, TreesFault> {
         let set = ask(git, &["config", "-z", "--show-origin", "--type=path", "--get-regexp", PATHS], stop).await?;
         let mut parts = set.split('\0');
         let mut values = Vec::new();
         while let (Some(origin), Some((key, path))) = (parts.next(), parts.next().and_then(|it| it.split_once('\n'))) {
-            // `Git` itself adds values by its command line.
+            // fledge sets its own values on git's command line; these have no file.
             let file = origin.strip_prefix("file:").map(PathBuf::from);
             values.extend(file.map(|file| (file, key.to_owned(), path.to_owned())));
         }
         Ok(Self(values))
     }
 
-    /// The value that counts of a key.
+    /// Returns the effective value of a key.
     pub(super) fn last(&self, key: &str) -> Option<&str> {
         self.0.iter().rfind(|(_, own, _)| own == key).map(|(.., path)| path.as_str())
     }
 
-    /// The files that the configuration includes, from the root of the workspace.
+    /// Returns the files that the configuration includes, relative to the root of the workspace.
     fn included(&self, root: &Path) -> impl Iterator<Item = String> {
         let files = self.0.iter().filter(|(_, key, _)| key.starts_with("include"));
         let found = files.filter_map(|(file, _, path)| inside(root, &root.join(file).parent()?.join(path)));
@@ -58,7 +60,8 @@ impl Paths {
 }
 
 impl GitPrograms {
-    /// Reads them: `top` is the root of the repository, `prefix` the way from there to the workspace, and `usual` the usual folder of hooks.
+    /// Finds the files and commands. `top` is the root of the repository, `prefix` the path from
+    /// there to the workspace, and `usual` the default folder of hooks.
     pub(super) async fn read(
         git: &Git,
         paths: &Paths,
@@ -90,7 +93,7 @@ impl GitPrograms {
         Ok(found)
     }
 
-    /// Adds the texts of the hooks of a folder, and the files to which they link.
+    /// Adds the texts of the hooks in a folder, and the targets of hooks that are links.
     fn add_hooks(&mut self, root: &Path, folder: &Path) {
         let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,5 +1,5 @@
-//! The private git directory: made by hand, with settings that leave no choice to anybody else; and in it a scratch folder for each
-//! run, with an index of its own.
+//! The private git directory. fledge writes it itself, with settings that nothing else can change.
+//! It has a scratch folder with an index for each run.
 
 use super::TreesFault;
 use std::fs::{self, DirBuilder, File};
@@ -42,19 +42,21 @@ const SETTINGS: &str = "[core]
 \tallow = never
 ";
 
-/// Nothing that a `.gitattributes` of the workspace says about the bytes of a file counts: this file comes before all of them. What is not
-/// named is not specified, so files are shown as what they are in differences too.
+/// Overrides everything that a `.gitattributes` file of the workspace says about the bytes of a
+/// file: git reads this file first. Attributes with `!` are unspecified, so differences show files
+/// by their content too.
 const ATTRIBUTES: &str =
     "* -text -eol -crlf -filter -ident !working-tree-encoding !diff !merge !export-ignore !export-subst\n";
 
-/// A run's own folder in the git directory. It is locked for as long as the run lives, and goes with it.
+/// A run's scratch folder in the git directory. It is locked while the run lives, and removed with
+/// it.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: TempDir,
     _lock: File,
 }
 
-/// Makes of a folder a git directory, or of one that was made so before. What is there and right stays untouched.
+/// Makes a folder a git directory, or repairs one. Correct files stay untouched.
 pub(super) fn prepare(git_dir: &Path) -> Result<(), TreesFault> {
     for folder in ["objects", "refs/kept", "info", "bases", "scratch"].map(|name| git_dir.join(name)) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -65,7 +67,7 @@ pub(super) fn prepare(git_dir: &Path) -> Result<(), TreesFault> {
     write(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
 }
 
-/// Puts a file there, whole or not at all, unless it is there just so.
+/// Writes a file completely or not at all, unless it already has these bytes.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
@@ -79,12 +81,13 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
     put().map_err(TreesFault::io("write", path))
 }
 
-/// Copies an index, with the time that tells git which files may have changed unseen while it was written.
+/// Copies an index with its modification time. From that time git knows which files may have
+/// changed unnoticed while the index was written.
 pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesFault> {
     let copy = || -> io::Result<()> {
         let mut old = File::open(from)?;
         if !is_whole(&mut old)? {
-            return Ok(()); // a machine that went down may leave one that git refuses; it is only what git knows already
+            return Ok(()); // a crash can leave an index that git refuses; it is only a cache
         }
         let mut new = NamedTempFile::new_in(to.parent().unwrap_or(Path::new("/")))?;
         io::copy(&mut old, &mut new)?;
@@ -113,7 +116,7 @@ pub(super) fn checksum(index: &Path) -> Option<Checksum> {
     (read().is_ok() && checksum != Checksum::default()).then_some(checksum)
 }
 
-/// Whether it begins as an index does and has room for its checksum.
+/// Returns whether a file starts like an index and is long enough for a checksum.
 fn is_whole(index: &mut File) -> io::Result<bool> {
     const LEAST: u64 = 12 + 20;
     let mut start = [0; 4];
@@ -124,12 +127,12 @@ fn is_whole(index: &mut File) -> io::Result<bool> {
 }
 
 impl Scratch {
-    /// Makes one, and clears away those of processes that died.
+    /// Makes a scratch folder, and removes those of dead processes.
     pub(super) fn make(git_dir: &Path) -> Result<Self, TreesFault> {
         let all = git_dir.join("scratch");
         let make = || -> io::Result<Self> {
             let door = File::create(git_dir.join("scratch.lock"))?;
-            door.lock()?; // so that none is cleared away which is not locked yet
+            door.lock()?; // so that no process removes a folder that is not locked yet
             for old in fs::read_dir(&all)?.flatten() {
                 if File::open(old.path().join("lock")).is_ok_and(|lock| lock.try_lock().is_ok()) {
                     let _it_is_tried_again_next_time = fs::remove_dir_all(old.path());

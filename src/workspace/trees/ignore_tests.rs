@@ -1,4 +1,5 @@
-//! Ignored files in bases, with the rules of the workspace, of the user's repository and of the user.
+//! Ignored files in bases, with the rules of the workspace, of the user's repository and of the
+//! user.
 
 use super::tests::{PATH, Project};
 use super::*;
@@ -12,7 +13,7 @@ async fn what_a_run_before_took_and_is_ignored_since_is_not_in_the_next_base() {
     let (trees, second) = project.begin().await;
     assert_eq!(project.paths(&trees, &second).await, [".gitignore", "a"]);
     assert_ne!(first, second);
-    // Each of these is a base after one in which nothing was ignored, and says no more than that.
+    // In each case two bases are taken before the rule exists, and then only the rule changes.
     for (list, text) in [("big/.gitignore", "*\n"), (".git/info/exclude", "big\n"), (".gitignore", "x\n")] {
         let project = Project::new(&[("a", "1"), ("big/x", "1")]);
         project.git("", &["init", "-q", "."]).await;

@@ -1,4 +1,5 @@
-//! What the user ignores outside of the workspace's own `.gitignore` files, as it is when a run begins.
+//! The files that the user ignores through other lists than the workspace's own `.gitignore` files,
+//! as of the start of a run.
 
 use super::git::Git;
 use super::git_programs::{GitPrograms, Paths};
@@ -11,35 +12,35 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// What tools keep of what they have read or made, and believe without a look at its source: ignored like what the user ignores, unless
-/// it is tracked. Lists of the user's come behind it and may say otherwise.
+/// Caches of tools, which the tools trust without a look at the sources. They are ignored unless
+/// tracked. The user's lists come later and may override this.
 const CACHES: [&str; 7] =
     ["__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "*.tsbuildinfo", ".eslintcache"];
 
-/// The name of a list of what git ignores.
+/// The name of the files with ignore rules.
 pub(super) const LIST: &str = ".gitignore";
 
-/// What was found out, once.
+/// The ignore rules and git programs at the start of a run.
 pub(super) struct Frozen {
-    /// Lines for an exclude file at the root of the workspace.
+    /// The lines of an exclude file at the root of the workspace.
     pub(super) lines: String,
-    /// Asks for files that the user's repository has although they are ignored.
+    /// The query for tracked files that are ignored.
     pub(super) tracked: Tracked,
-    /// What the user's git reads and runs in the workspace.
+    /// The files that the user's git reads and runs in the workspace.
     pub(super) programs: GitPrograms,
 }
 
-/// A question to the user's repository: which files it has although they are ignored. In a large one the answer takes as
-/// long as the base, so it is asked at the same time.
+/// A query to the user's repository for tracked files that are ignored. In a large repository the
+/// query takes as long as the base, so both run at the same time.
 #[derive(Debug)]
 pub(super) struct Tracked {
     git: Git,
-    /// The flag for the list of what is ignored.
+    /// The option that names the file with ignore rules.
     exclude: String,
 }
 
 impl Tracked {
-    /// Returns the files; none where the workspace is in no repository.
+    /// Returns the files; none if the workspace is in no repository.
     pub(super) async fn ask(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
         let args = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &self.exclude];
         let answer = self.git.run(&args, b"", usize::MAX, stop).await?;
@@ -47,7 +48,8 @@ impl Tracked {
     }
 }
 
-/// Asks the user's git. A workspace that is in no repository has no more than its own `.gitignore` files, and the user's list.
+/// Reads the rules with the user's git. A workspace in no repository has only its own `.gitignore`
+/// files and the user's list.
 pub(super) async fn frozen(
     root: &Path,
     scratch: &Path,
@@ -95,7 +97,8 @@ pub(super) async fn frozen(
     Ok(Frozen { lines, tracked: Tracked { git, exclude }, programs })
 }
 
-/// A path from the root of the workspace. `None` for one outside, or for the root.
+/// Returns a path relative to the root of the workspace; `None` for the root itself or a path
+/// outside.
 pub(super) fn inside(root: &Path, path: &Path) -> Option<String> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -110,10 +113,11 @@ pub(super) fn inside(root: &Path, path: &Path) -> Option<String> {
 }
 
 impl Trees {
-    /// Which of these paths are ignored by the `.gitignore` files of a tree, or were by the user when the run began.
+    /// Returns the given paths that are ignored: by the `.gitignore` files of a tree, or by the
+    /// user's rules at the start of the run.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn ignored(
         &self,
         tree: &TreeId,
@@ -152,13 +156,14 @@ impl Inner {
         let args = ["check-ignore", "--no-index", "-z", "--stdin"];
         let answer = git.run(&args, &listed(paths.iter().map(String::as_str)), usize::MAX, stop).await?;
         match answer.code {
-            0 | 1 => Ok(each(&answer.output).map(spelled).collect()), // 1: none is
+            0 | 1 => Ok(each(&answer.output).map(spelled).collect()), // 1: no path is ignored
             _ => Err(answer.fault(&args)),
         }
     }
 }
 
-/// The lines of an ignored list as they must read in a folder below, `prefix` from where the list stands.
+/// Rewrites the lines of an ignore file for a folder below it. `prefix` is the path from the ignore
+/// file's folder to that folder.
 fn seen_from(prefix: &str, text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.filter_map(|line| Some(format!("{}\n", line_from(prefix, line)?))).collect()

@@ -1,4 +1,4 @@
-//! Trees that are kept under names, so that git does not remove them.
+//! Keeps trees under names, so that git does not remove them.
 
 use super::names::kept;
 use super::take::tree_of;
@@ -8,19 +8,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use tokio_util::sync::CancellationToken;
 
-/// The wait of git for the lock of a reference: no other process writes it.
+/// A short wait for the lock of a reference: no other process writes this reference.
 const BRIEFLY: &str = "core.filesRefLockTimeout=500";
 
 impl Trees {
-    /// Keeps a tree, and what it is made of, under a name (`RUN/base`). A name that is taken is moved.
+    /// Keeps a tree and its contents under a name (`RUN/base`). An existing name moves to the new
+    /// tree.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if the name is invalid or git fails.
     pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let name = kept(name)?;
         let words = ["-c", BRIEFLY, "update-ref", &name, tree.as_str()];
         match self.0.git.ask(&words, stop).await {
-            // Only one run writes this name, so an earlier git was killed before it removed its lock.
+            // Only one run writes this name, so the lock is from a git that was killed.
             Err(_) if fs::remove_file(self.0.git_dir.join(format!("{name}.lock"))).is_ok() => {
                 self.0.git.ask(&words, stop).await.map(drop)
             }
@@ -28,29 +29,29 @@ impl Trees {
         }
     }
 
-    /// The tree that is kept under a name.
+    /// Returns the tree that is kept under a name.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if the name is invalid or git fails.
     pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
         let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
         if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
     }
 
-    /// The first parts of all names under which trees are kept.
+    /// Returns the first parts of all names under which trees are kept.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
         let all = self.0.git.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/kept"], stop).await?;
         let all = String::from_utf8_lossy(&all);
         Ok(all.lines().filter_map(|name| name.split('/').next()).map(str::to_owned).collect())
     }
 
-    /// Keeps no longer what is named this, or `PREFIX/…`.
+    /// No longer keeps the trees under the name `prefix` and under `PREFIX/…`.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if the name is invalid or git fails.
     pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesFault> {
         let all = self.0.git.ask(&["for-each-ref", "--format=delete %(refname)", &kept(prefix)?], stop).await?;
         self.0.git.tell(&["update-ref", "--stdin"], &all, stop).await.map(drop)

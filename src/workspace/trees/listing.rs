@@ -1,4 +1,4 @@
-//! What is in trees, and how they differ.
+//! The contents of trees, and their differences.
 
 use super::git::Answer;
 use super::names::{each, listed, spelled};
@@ -7,22 +7,23 @@ use crate::id::TreeId;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
-/// Paths that are given to git one by one. A list of all files costs little more than many of them.
+/// The most paths that are passed to git as arguments. Beyond that, a list of all files costs
+/// little more.
 const MOST_ARGUMENTS: usize = 200;
 
 impl Trees {
-    /// The paths of all files of a tree, sorted.
+    /// Returns the paths of all files of a tree, sorted.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
         Ok(self.0.entries(tree, stop).await?.into_iter().map(|entry| entry.path).collect())
     }
 
-    /// A tree with these files beside its own, or in their place; each is a path and a text.
+    /// Returns a tree with additional or replaced files; each is a path and a text.
     ///
     /// # Errors
-    /// [`TreesFault`], also where a path has no place beside the files of the tree.
+    /// [`TreesFault`] if git fails, or a path conflicts with a file of the tree.
     pub async fn with_files<'a>(
         &self,
         tree: &TreeId,
@@ -70,7 +71,7 @@ impl Inner {
         Ok(changes)
     }
 
-    /// All files of a tree.
+    /// Returns all files of a tree, sorted by path.
     pub(super) async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
         if let Some(entries) = self.seen.entries.get(tree) {
             return Ok(entries);
@@ -106,7 +107,8 @@ impl Inner {
         Err(TreesFault::TooLarge { path: entry.path, bytes: bytes.unwrap_or(limit), limit })
     }
 
-    /// The entries at these paths; all of the tree where the paths cannot be arguments.
+    /// Returns the entries at these paths, or all files of the tree if the paths are too many or
+    /// cannot be arguments.
     pub(super) async fn entries_at(
         &self,
         tree: &TreeId,
@@ -123,7 +125,7 @@ impl Inner {
         Ok(each(&output).filter_map(entry).collect())
     }
 
-    /// The bytes of each of these objects.
+    /// Returns the contents of each object.
     pub(super) async fn blobs<'a>(
         &self,
         ids: impl Iterator<Item = &'a str>,
@@ -191,7 +193,7 @@ impl Inner {
     }
 }
 
-/// What `ls-tree` lists, sorted by path.
+/// Parses the output of `ls-tree`; sorts it by path.
 pub(in crate::workspace) fn entries_of(list: &[u8]) -> Result<Vec<Entry>, TreesFault> {
     let entries: Option<Vec<Entry>> = each(list).map(entry).collect();
     let mut entries = entries.ok_or_else(|| TreesFault::odd_answer("ls-tree"))?;
@@ -199,7 +201,7 @@ pub(in crate::workspace) fn entries_of(list: &[u8]) -> Result<Vec<Entry>, TreesF
     Ok(entries)
 }
 
-/// A change as `diff-tree` writes it: `:100644 100755 OLD NEW M`.
+/// Parses a change from `diff-tree`: `:100644 100755 OLD NEW M`.
 fn changed(head: &[u8], path: &[u8]) -> Option<TreeChange> {
     let mut words = std::str::from_utf8(head).ok()?.strip_prefix(':')?.split(' ');
     let mut mode = || u32::from_str_radix(words.next()?, 8).ok();
@@ -214,7 +216,7 @@ fn changed(head: &[u8], path: &[u8]) -> Option<TreeChange> {
     Some(TreeChange { path: spelled(path), kind, from_mode, to_mode })
 }
 
-/// A file as `ls-tree` writes it: `100644 blob ID`, a tab, its path.
+/// Parses a file from `ls-tree`: `100644 blob ID`, a tab, and the path.
 fn entry(line: &[u8]) -> Option<Entry> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
@@ -223,7 +225,7 @@ fn entry(line: &[u8]) -> Option<Entry> {
     Some(Entry { path: spelled(&line[tab + 1..]), mode, blob })
 }
 
-/// The first object of what `cat-file --batch` writes, and what comes after it.
+/// Splits the output of `cat-file --batch` after its first object.
 fn batched(output: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = output.iter().position(|byte| *byte == b'\n')?;
     let size: usize = std::str::from_utf8(&output[..end]).ok()?.rsplit_once(' ')?.1.parse().ok()?;

@@ -1,4 +1,5 @@
-//! A look through the folders of a workspace for what git passes over in silence. It opens folders and no files, and follows no link.
+//! Searches the folders of a workspace for entries that git skips silently. It reads folders but
+//! opens no files, and follows no links.
 
 use super::Oddness;
 use super::names::{spelled, with_folders};
@@ -8,10 +9,10 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// What git takes a folder for a repository by that has no `.git`.
+/// The entries by which git recognizes a repository without `.git`.
 const PARTS: [&str; 3] = ["HEAD", "objects", "refs"];
 
-/// Every odd place that is not below one of the `hidden` paths.
+/// Returns all odd entries, except those at and below the `hidden` paths.
 pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, Oddness> {
     let mut found = BTreeMap::new();
     let mut ahead = vec![(root.to_owned(), String::new())];
@@ -62,18 +63,19 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
     found
 }
 
-/// Whether a path or one of its folders is in the set.
+/// Returns whether a path or one of its parents is in the set.
 pub(super) fn is_within(path: &str, set: &BTreeSet<String>) -> bool {
     !set.is_empty() && with_folders(path).any(|path| set.contains(path))
 }
 
-/// A first look, which most names do not pass.
+/// A fast first check that most names fail.
 fn may_be_like_git(name: &[u8]) -> bool {
     matches!(name.first(), Some(b'.' | b'g' | b'G')) || !name.is_ascii()
 }
 
-/// Whether Windows or macOS take a name for `.git`: capitals, a short name, a stream, blanks and dots at its end, and characters that
-/// cannot be seen make no difference there. Git has the same rules, and takes none of these into a tree.
+/// Returns whether Windows or macOS take a name for `.git`. They ignore capitals, short names,
+/// streams, spaces and dots at the end, and invisible characters. Git has the same rules and takes
+/// no such name into a tree.
 fn is_like_git(name: &str) -> bool {
     let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     if !may_be_like_git(name.as_bytes()) {

@@ -1,5 +1,6 @@
-//! States of the workspace as git trees: taken, compared, exported and put back by a git directory of our own, which no agent can
-//! write. It reads no configuration, hook, attribute or ignored list but its own and the workspace's `.gitignore` files.
+//! States of the workspace as git trees: fledge takes, compares, exports and restores them with a
+//! private git directory that agents cannot write. Git uses only that directory's configuration,
+//! hooks, attributes and ignore rules, and the workspace's `.gitignore` files.
 
 mod difference;
 mod export;
@@ -43,12 +44,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Git's mode of a symbolic link.
 pub const LINK: u32 = 0o120_000;
-/// Git's mode of a repository inside.
+/// Git's mode of a nested repository.
 pub const REPOSITORY: u32 = 0o160_000;
 /// The most bytes that a file of a tree may have.
 pub const MOST_BYTES: u64 = 200_000_000;
 
-/// The states of one workspace, for one run. Clones share the index; whoever takes waits for who is taking.
+/// The states of one workspace, for one run. Clones share the index, so only one of them takes a
+/// state at a time.
 #[derive(Debug, Clone)]
 pub struct Trees(Arc<Inner>);
 
@@ -56,10 +58,10 @@ pub struct Trees(Arc<Inner>);
 struct Inner {
     git_dir: PathBuf,
     root: PathBuf,
-    /// The search path in which git is.
+    /// The search path for git.
     path: String,
     git: Git,
-    /// Whether this git writes many files into one pack.
+    /// True if this git can write many files into one pack.
     packs_at_once: bool,
     scratch: Scratch,
     state: Mutex<State>,
@@ -69,68 +71,71 @@ struct Inner {
 /// A state of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
-    /// Its tree.
+    /// The tree of the workspace.
     pub tree: TreeId,
-    /// What is in it, or could not be, that was not so at the base; none at the base itself.
+    /// The oddities that are in the tree or missing from it, and were not there at the base. Empty
+    /// for the base itself.
     pub oddities: Vec<Oddity>,
 }
 
-/// One path that differs between two trees. A file that was renamed is one removed and one added.
+/// A path that differs between two trees. A renamed file appears as one removed and one added.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TreeChange {
-    /// From the root of the workspace, as [`Entry::path`].
+    /// The path relative to the root of the workspace, as in [`Entry::path`].
     pub path: String,
-    /// What became of it.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Git's mode before (`0o100644`, `0o100755`, `0o120000` for a link, `0o160000` for a repository); 0 where it was not there.
+    /// Git's mode before: `0o100644`, `0o100755`, `0o120000` for a link, `0o160000` for a
+    /// repository. It is 0 if the path did not exist.
     pub from_mode: u32,
-    /// The same after.
+    /// Git's mode after; 0 if the path no longer exists.
     pub to_mode: u32,
 }
 
-/// What became of a path.
+/// The kind of change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The path did not exist before.
     Added,
-    /// Other bytes, or another kind of file.
+    /// The contents or the kind of file differ.
     Modified,
-    /// It is there no more.
+    /// The path no longer exists.
     Removed,
-    /// The same bytes, and may be run now or no more.
+    /// Only the executable bit differs.
     ModeChanged,
 }
 
 /// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// From the root of the workspace, with `/`. A byte that is no UTF-8 is the character U+10FF00 plus the byte, so that each name
-    /// has one spelling and patterns fit the rest of it.
+    /// The path relative to the root of the workspace, with `/`. A byte that is not UTF-8 becomes
+    /// the character U+10FF00 plus the byte. So each name has one spelling, and patterns match the
+    /// rest of the name.
     pub path: String,
     /// Git's mode, as in [`TreeChange`].
     pub mode: u32,
-    /// The id of its bytes.
+    /// The id of the contents.
     pub blob: String,
 }
 
-/// How a difference is written.
+/// The form of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffForm {
-    /// For people: unified, and of files that are no text only that they differ.
+    /// A unified diff for people; of binary files it only says that they differ.
     Patch,
-    /// For `git apply`: unified, with the bytes of files that are no text.
+    /// A unified diff for `git apply`, with the contents of binary files.
     Whole,
-    /// A line for each file with how much was added and removed.
+    /// One line for each file, with the amount that was added and removed.
     Stat,
 }
 
 impl Trees {
-    /// Opens the private git directory for this workspace, and makes it when it is missing; its settings are written anew each time.
-    /// `path` is the search path in which git is found, but not in the workspace.
+    /// Opens the private git directory for this workspace; makes it if it is missing, and rewrites
+    /// its settings. `path` is the search path for git; folders in the workspace are left out.
     ///
     /// # Errors
-    /// [`TreesFault`] when there is no git that is new enough, or either folder cannot be used.
+    /// [`TreesFault`] if there is no sufficiently new git, or one of the folders cannot be used.
     pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesFault> {
         let opened = |path: &Path| path.canonicalize().map_err(TreesFault::io("open", path));
         let root = opened(root)?;
@@ -149,21 +154,21 @@ impl Trees {
         Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state, seen: Seen::default() })))
     }
 
-    /// Which git it is, in its own words: `git version 2.47.3`.
+    /// Returns the output of `git version`, for example `git version 2.47.3`.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
         Ok(self.0.git.version(stop).await?.text)
     }
 
-    /// Reads what the user ignores now, outside of the workspace's `.gitignore` files: in the
-    /// exclude file of the repository, their own ignored list, and `.gitignore` files above. Asks
-    /// the user's repository once, before the base is taken. Returns what the user's git reads and
-    /// runs in the workspace.
+    /// Reads the ignore rules outside of the workspace's `.gitignore` files: the exclude file of
+    /// the repository, the user's own list, and `.gitignore` files in parent folders. Asks the
+    /// user's repository once, before the base is taken. Returns the files that the user's git
+    /// reads and runs in the workspace.
     ///
     /// # Errors
-    /// [`TreesFault`]; a workspace in no repository is none.
+    /// [`TreesFault`] if git fails. A workspace in no repository is not an error.
     pub async fn freeze_ignores(
         &self,
         env: &[(String, String)],
@@ -177,27 +182,28 @@ impl Trees {
         Ok(frozen.programs)
     }
 
-    /// Takes the workspace as it stands: the first one is the base, what is taken later is compared with it. What is in the base stays
-    /// in view whatever is ignored later, and what is ignored at the base never comes in.
+    /// Takes the current state of the workspace. The first state is the base; later ones are
+    /// compared with it. Files of the base stay included even if they are ignored later. Files that
+    /// the base ignores are never included.
     ///
     /// # Errors
-    /// [`TreesFault`], with the path of a file that is too large.
+    /// [`TreesFault`], with the path if a file is too large.
     pub async fn take(&self, stop: &CancellationToken) -> Result<Taken, TreesFault> {
         self.0.take(stop).await
     }
 
-    /// For a run that is taken up again: the base is this one, which it took then.
+    /// Sets the base that a resumed run took earlier.
     ///
     /// # Errors
-    /// [`TreesFault`] when it is not kept here any more.
+    /// [`TreesFault`] if the base is no longer kept here.
     pub async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         self.0.resume(base, stop).await
     }
 
-    /// What differs, sorted by path.
+    /// Returns the changes between two trees, sorted by path.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn changes(
         &self,
         from: &TreeId,
@@ -207,18 +213,19 @@ impl Trees {
         self.0.changes(from, to, stop).await
     }
 
-    /// All files of a tree, sorted by path.
+    /// Returns all files of a tree, sorted by path.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
         self.0.entries(tree, stop).await
     }
 
-    /// The bytes of a file, or the target of a link; `None` when the tree has none of that path.
+    /// Returns the contents of a file or the target of a link; `None` if the tree has neither at
+    /// that path.
     ///
     /// # Errors
-    /// [`TreesFault::TooLarge`] for more than `limit` bytes, and the others.
+    /// [`TreesFault::TooLarge`] for more than `limit` bytes; others if git fails.
     pub async fn read(
         &self,
         tree: &TreeId,
@@ -229,10 +236,11 @@ impl Trees {
         self.0.read(tree, path, limit, stop).await
     }
 
-    /// A tree with these paths as in `base`, and without those that `base` does not have. A folder means all in it.
+    /// Returns a copy of `tree` in which these paths are as in `base`. Paths that `base` does not
+    /// have are removed. A folder includes everything in it.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn with_paths_of(
         &self,
         tree: &TreeId,
@@ -243,11 +251,11 @@ impl Trees {
         self.0.with_paths_of(tree, base, paths, stop).await
     }
 
-    /// Takes a tree that was exported into a folder as it stands there now: its own files, and with `new` also those that were not in it and
-    /// are not ignored. What is in `except` is left out of it.
+    /// Takes the current state of a folder into which `tree` was exported: the files of `tree`, and
+    /// with `new` also new files that are not ignored. Paths in `except` stay as in `tree`.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn retake(
         &self,
         tree: &TreeId,
@@ -259,11 +267,12 @@ impl Trees {
         self.0.retake(tree, folder, new, except, stop).await
     }
 
-    /// Makes files of the workspace what they are in the tree, each one whole or not at all: all of them, or those at and below these
-    /// paths. What is ignored stays. Gives the tree of the workspace before, in which nothing is lost; [`Trees::keep`] it.
+    /// Restores files of the workspace from a tree, each one completely or not at all: all files,
+    /// or those at and below `paths`. Ignored files stay. Returns the tree of the workspace before,
+    /// so that nothing is lost; [`Trees::keep`] it.
     ///
     /// # Errors
-    /// [`TreesFault`]; then some may be put back and others not.
+    /// [`TreesFault`]. Some files may be restored and others not.
     pub async fn put_back(
         &self,
         tree: &TreeId,
@@ -273,10 +282,10 @@ impl Trees {
         self.0.put_back(tree, paths, stop).await
     }
 
-    /// What differs, for people or for programs; cut after `limit` bytes.
+    /// Returns the diff between two trees, cut after `limit` bytes.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn diff(
         &self,
         from: &TreeId,
@@ -288,19 +297,19 @@ impl Trees {
         self.0.diff(from, to, form, limit, stop).await
     }
 
-    /// Packs what is kept, and removes what nobody has kept or written for two weeks: a run that is under way has not kept all that it
-    /// wrote.
+    /// Packs the kept objects, and removes those that were neither kept nor written in the last two
+    /// weeks. A running run has not yet kept everything that it wrote.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn shrink(&self, stop: &CancellationToken) -> Result<(), TreesFault> {
         self.0.git.ask(&["gc", "--quiet", "--prune=2.weeks.ago"], stop).await.map(drop)
     }
 
-    /// Whether a tree is here, with all that is in it.
+    /// Returns whether a tree exists here with all of its contents.
     ///
     /// # Errors
-    /// [`TreesFault`] when git cannot be asked.
+    /// [`TreesFault`] if git cannot be run.
     pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesFault> {
         let args = ["rev-list", "--objects", "--quiet", tree.as_str()];
         Ok(self.0.git.run(&args, b"", 0, stop).await?.code == 0)
@@ -342,7 +351,7 @@ impl Trees {
 }
 
 impl Inner {
-    /// Works on files without keeping anybody else from working.
+    /// Runs blocking file work on another thread, so that other tasks can run.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, TreesFault> + Send + 'static,

@@ -1,17 +1,19 @@
-//! Names of files are bytes, and patterns, journals and reports are text: one spelling for each name, from which its bytes come back.
+//! File names as text. Names are bytes, but patterns, journals and reports are text. Each name has
+//! one spelling, from which its bytes can be restored.
 
 use super::TreesFault;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// What a byte that is no UTF-8 is written as: this plus the byte. The last 128 characters of all are for private use; where a name
-/// has them, their bytes are written so too.
+/// The base of the characters for bytes that are not UTF-8: this number plus the byte. These are
+/// the last 128 code points, which are for private use. If a name has one of these characters, its
+/// bytes are written in this way too.
 const STAND_IN: u32 = 0x0010_FF00;
 
-/// A name or path as text.
+/// Returns a name or path as text.
 pub(in crate::workspace) fn spelled(bytes: &[u8]) -> String {
-    // Characters for private use begin with this byte.
+    // The private-use characters start with the byte 0xf4.
     if let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| !bytes.contains(&0xf4)) {
         return text.to_owned();
     }
@@ -29,7 +31,7 @@ pub(in crate::workspace) fn spelled(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of what [`spelled`] gave.
+/// Returns the bytes of a text from [`spelled`].
 pub(in crate::workspace) fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {
@@ -41,17 +43,17 @@ pub(in crate::workspace) fn bytes(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A path as text, from which its bytes come back.
+/// Returns a path as text, from which [`text_path`] restores it.
 pub fn path_text(path: &Path) -> String {
     spelled(path.as_os_str().as_bytes())
 }
 
-/// The path of what [`path_text`] gave.
+/// Returns the path of a text from [`path_text`].
 pub fn text_path(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes(text)))
 }
 
-/// Paths as git reads them from a file: each with a NUL behind it.
+/// Formats paths as input for git: a NUL follows each.
 pub(in crate::workspace) fn listed<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
     let mut list = Vec::new();
     for path in paths {
@@ -61,12 +63,12 @@ pub(in crate::workspace) fn listed<'a>(paths: impl IntoIterator<Item = &'a str>)
     list
 }
 
-/// What git lists, each with a NUL behind it.
+/// Splits a list from git, in which a NUL follows each item.
 pub(in crate::workspace) fn each(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|item| !item.is_empty())
 }
 
-/// A path and the folders that it is in, from the longest to the shortest.
+/// Returns a path and its parent folders, from the longest to the shortest.
 pub(in crate::workspace) fn with_folders(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| Some(path.rsplit_once('/')?.0))
 }
@@ -79,7 +81,7 @@ fn byte_of(character: char) -> Option<u8> {
     u8::try_from(u32::from(character).checked_sub(STAND_IN)?).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// The reference that keeps a tree of this name.
+/// Returns the reference that keeps a tree under a name.
 pub(super) fn kept(name: &str) -> Result<String, TreesFault> {
     let is_plain =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));

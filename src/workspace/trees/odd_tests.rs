@@ -1,4 +1,4 @@
-//! Workspaces that are large, damaged or in the way of git: what is told of them, and that nobody waits.
+//! Workspaces that are large, damaged, or have entries that block git.
 
 use super::tests::{PATH, Project};
 use super::*;
@@ -80,6 +80,7 @@ async fn a_file_that_is_too_large_is_named_before_it_is_read() {
     let trees = project.open().await;
     fs::File::create(project.at("huge")).unwrap().set_len(1 << 40).unwrap();
     let fault = trees.take(&project.stop).await.unwrap_err();
-    let told = "`huge` has 1099511627776 bytes, more than the 200000000 a file may have here (move it away, or have git ignore it)";
+    let told = "`huge` has 1099511627776 bytes, more than the limit of 200000000 for a file \
+        (move it away, or let git ignore it)";
     assert_eq!(fault.to_string(), told);
 }

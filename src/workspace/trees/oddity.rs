@@ -1,4 +1,4 @@
-//! What a state of files has, or hides, that honest work seldom needs: told to whoever judges it.
+//! Oddities: properties of a state that honest work seldom needs. The gate reports them.
 
 use super::names::with_folders;
 use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, TreeChange, Trees, TreesFault};
@@ -8,35 +8,36 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use tokio_util::sync::CancellationToken;
 
-/// How many links one path may go through: Linux's own limit.
+/// The most links that one path may go through: the limit of Linux.
 const MOST_LINKS: usize = 40;
 
-/// One such thing.
+/// An oddity of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Oddity {
-    /// Where, spelled as [`super::Entry::path`].
+    /// The path, spelled as in [`super::Entry::path`].
     pub path: String,
-    /// What is odd about it.
+    /// The kind of oddity.
     pub what: Oddness,
 }
 
-/// What is odd about a path.
+/// The kind of an oddity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Oddness {
-    /// A link that leads out of the workspace, at once or by others.
+    /// A link that leads out of the workspace, directly or through other links.
     LinkOut,
-    /// A folder that is a repository of its own, or that git takes for one; its files are in the tree as others are.
+    /// A nested repository, or a folder that git takes for one. Its files are in the tree as
+    /// ordinary files.
     Repository,
     /// A pipe, socket or device; it is in no tree.
     Special,
-    /// A folder or file that may not be read. What was in it at the base is in the tree as it was then.
+    /// An unreadable folder or file. The tree has its contents as of the base.
     Unreadable,
-    /// A file of so many bytes, more than a tree takes; it is as it was at the base, or in no tree.
+    /// A file of this many bytes, more than a tree takes. It is as of the base, or in no tree.
     TooLarge(u64),
-    /// A name that some system takes for `.git`; it is in no tree.
+    /// A name that some systems take for `.git`; it is in no tree.
     LikeGit,
-    /// A name that is the same as this one where capitals do not count.
+    /// A name that differs from this one only in capitals.
     SameButForCase(String),
 }
 
@@ -61,10 +62,10 @@ impl fmt::Display for Oddness {
 }
 
 impl Trees {
-    /// What a tree has that is odd and was not so at the base, as far as a tree can tell it.
+    /// Returns the oddities that are in a tree and not in the base, as far as trees show them.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn oddities(
         &self,
         tree: &TreeId,
@@ -75,7 +76,7 @@ impl Trees {
     }
 }
 
-/// What was found in the folders, and what the two trees tell, sorted.
+/// Combines the findings in the folders with the oddities of the tree, sorted.
 pub(super) async fn scan(
     inner: &Inner,
     base: &TreeId,
@@ -105,7 +106,7 @@ pub(super) async fn scan(
     Ok(all)
 }
 
-/// Folders that git takes for repositories by what is in them, where that came in with this tree.
+/// Returns new folders that git takes for repositories because of their contents.
 fn bare(changes: &[TreeChange], entries: &[Entry]) -> Vec<Oddity> {
     let has = |folder: &str| entries.iter().any(|entry| entry.path.starts_with(folder));
     let heads = changes.iter().filter(|change| change.kind == ChangeKind::Added);
@@ -114,7 +115,7 @@ fn bare(changes: &[TreeChange], entries: &[Entry]) -> Vec<Oddity> {
     found.map(|folder| Oddity { path: folder.to_owned(), what: Oddness::Repository }).collect()
 }
 
-/// Where the links of a tree point.
+/// Returns the targets of the links of a tree.
 async fn links(
     inner: &Inner,
     entries: &[Entry],
@@ -125,13 +126,14 @@ async fn links(
     Ok(links.iter().map(|entry| entry.path.clone()).zip(targets.iter().map(|it| super::names::spelled(it))).collect())
 }
 
-/// Links, with their targets, that lead out.
+/// Returns the links that lead out of the workspace, with their targets.
 fn outward(links: &HashMap<String, String>) -> BTreeSet<(String, String)> {
     let out = links.iter().filter(|(path, target)| leads_out(path, target, links));
     out.map(|(path, target)| (path.clone(), target.clone())).collect()
 }
 
-/// Follows a link name by name, through others, as the system would in a folder that has nothing above it.
+/// Follows a link name by name, through other links, as the system would. The top folder has no
+/// parent here.
 fn leads_out(path: &str, target: &str, links: &HashMap<String, String>) -> bool {
     let mut here: Vec<&str> = path.split('/').collect();
     here.pop();
@@ -153,7 +155,7 @@ fn leads_out(path: &str, target: &str, links: &HashMap<String, String>) -> bool 
                 return true;
             }
             if followed > MOST_LINKS {
-                return false; // the system follows it nowhere
+                return false; // the system refuses this path
             }
             here.pop();
             ahead.extend(next.split('/').rev());
@@ -162,7 +164,7 @@ fn leads_out(path: &str, target: &str, links: &HashMap<String, String>) -> bool 
     false
 }
 
-/// Names that were added and are those of others but for capitals, folders too.
+/// Finds added names, also of folders, that differ from other names only in capitals.
 fn same_but_for_case(added: &[&str], entries: &[Entry]) -> BTreeSet<Oddity> {
     if added.is_empty() {
         return BTreeSet::new();
@@ -171,7 +173,7 @@ fn same_but_for_case(added: &[&str], entries: &[Entry]) -> BTreeSet<Oddity> {
     let old = || entries.iter().map(|entry| entry.path.as_str()).filter(|path| !new.contains(path));
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for path in old() {
-        // Of a folder that is known, those above it are too.
+        // The parents of a known folder are known too.
         let _ = with_folders(path).find(|path| !known.insert(path));
     }
     let mut folded: HashMap<String, BTreeSet<&str>> = HashMap::new();

@@ -1,4 +1,5 @@
-//! What changed in the workspace since a moment and is in no tree, because git ignores it or did at the base.
+//! Files that changed in the workspace and are in no tree: git ignores them now, or ignored them at
+//! the base.
 
 use super::names::spelled;
 use super::take::native;
@@ -15,10 +16,11 @@ use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
 
-/// Files that are looked at.
+/// The most files that are checked.
 const MOST: usize = 500_000;
 
-/// Files that a later command runs, loads or obeys without an executable bit: their patterns, and what they are.
+/// Files that later commands run, load or obey without an executable bit: patterns and
+/// descriptions.
 #[rustfmt::skip]
 const RUNS: &[(&[&str], &str)] = &[
     (&["*.{pyc,pyo}"], "compiled Python, which runs instead of its source"),
@@ -38,27 +40,27 @@ const RUNS: &[(&[&str], &str)] = &[
 /// The description of other files that are ignored by their own names.
 const ALONE: &str = "written during the run";
 
-/// What is in no tree.
+/// The changed files that are in no tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// Ignored files that can run: the path, the outermost ignored path, and what they are.
+    /// Ignored files that can run: the path, the outermost ignored path, and the description.
     pub ignored: Vec<(String, String, &'static str)>,
-    /// Files that git does not ignore any more, but did at the base.
+    /// Files that git ignored at the base, but does not ignore now.
     pub hidden: Vec<String>,
-    /// Those of the asked-for paths that git ignores.
+    /// The written paths that git ignores.
     pub unseen: Vec<String>,
-    /// Files and folders that git ignores by a line that the work adds.
+    /// Files and folders that git ignores because of lines that the work added.
     pub covered: Vec<String>,
-    /// Whether there were too many files to look at all.
+    /// True if not all files were checked.
     pub is_cut: bool,
 }
 
 impl Trees {
-    /// Looks for what changed since a moment and is in no tree. Of `written` it names what is ignored; what is at or below `except` is not
-    /// looked at.
+    /// Finds the files that changed after `since` and are in no tree. Also returns the paths of
+    /// `written` that are ignored. Ignored files at and below `except` are not checked.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn outside(
         &self,
         since: SystemTime,
@@ -81,7 +83,7 @@ impl Inner {
         let state = self.state.lock().await;
         let Some(base) = state.base.clone() else { return Ok(Outside::default()) };
         let (_, Some(seen)) = self.look_and_ask(base.ignored.clone(), stop).await? else {
-            return Ok(Outside::default()); // what is in the way is a finding
+            return Ok(Outside::default()); // the entry that blocks git is a separate finding
         };
         let known: BTreeSet<String> =
             self.entries(&base.tree, stop).await?.into_iter().map(|entry| entry.path).collect();
@@ -110,7 +112,7 @@ impl Inner {
 }
 
 impl Inner {
-    /// Those of these ignored paths that neither were ignored at the base nor would have been.
+    /// Returns the ignored paths that the rules of the base do not ignore.
     async fn covered(
         &self,
         base: &TreeId,
@@ -119,7 +121,7 @@ impl Inner {
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesFault> {
         let new = roots.iter().filter(|path| !look::is_within(path, ignored));
-        // Some lines are for folders alone.
+        // Some rules apply to folders only.
         let is_folder = |path: &String| self.root.join(native(path)).symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let asked = |path: &String| if is_folder(path) { format!("{path}/") } else { path.clone() };
         let new: Vec<String> = new.map(asked).collect();
@@ -148,7 +150,8 @@ fn walk(
                 return;
             }
             let Ok(meta) = entry.metadata() else { continue };
-            // Tools leave their output in ignored folders. A file that is ignored by its own name may be work.
+            // Tools leave their output in ignored folders. A file that is ignored by its own name
+            // may be work.
             let alone = (entry.depth() == 0).then_some(ALONE);
             let what = runs(&meta, &relative(entry.path())).or(alone);
             if let Some(what) = what.filter(|_| is_since(&meta, since)) {
@@ -158,13 +161,14 @@ fn walk(
     }
 }
 
-/// Whether a file was written, renamed or given another mode since then. No program can set this time.
+/// Returns whether a file was written, renamed or given another mode after `since`. Programs cannot
+/// set this time.
 fn is_since(meta: &Metadata, since: SystemTime) -> bool {
     let (Ok(seconds), Ok(part)) = (u64::try_from(meta.ctime()), u32::try_from(meta.ctime_nsec())) else { return true };
     SystemTime::UNIX_EPOCH + Duration::new(seconds, part) > since
 }
 
-/// What makes a file run.
+/// Returns the reason why a file can run; `None` if it cannot.
 fn runs(meta: &Metadata, path: &str) -> Option<&'static str> {
     static PATTERNS: LazyLock<Vec<(Patterns, &str)>> = LazyLock::new(|| {
         let each = RUNS.iter().flat_map(|(globs, what)| globs.iter().map(move |glob| (*glob, *what)));
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// What was found after this was written.
+    /// Returns the findings after `change` has run in the workspace.
     async fn found(place: &Project, written: &[&str], change: impl FnOnce(&Path)) -> Outside {
         let (trees, _) = place.begin().await;
         let stop = CancellationToken::new();

@@ -1,5 +1,6 @@
-//! Brings files of the workspace back to what they are in a tree. Folders are gone through by their handles, so that no link on the way,
-//! however new, leads out of the workspace; and each file is there as it was or as it shall be, at any time.
+//! Restores files of the workspace from a tree. It reaches folders through handles, so no link can
+//! lead out of the workspace, even a new one. At any time each file is either the old or the new
+//! one.
 
 use super::names::{listed, with_folders};
 use super::take::native;
@@ -42,7 +43,8 @@ impl Inner {
         let root = self.root.clone();
         self.aside(move || {
             let root = Folder::open_root(&root).map_err(TreesFault::io("open", root))?;
-            // What goes makes room for what comes: a file where a folder was, and the other way round.
+            // Removals come first: a file may take the place of a folder, or a folder that of a
+            // file.
             for change in changes.iter().rev().filter(|change| change.to_mode == 0) {
                 remove(&root, &change.path).map_err(in_the_way(change))?;
             }
@@ -57,7 +59,7 @@ impl Inner {
     }
 }
 
-/// Removes whatever is there and no folder.
+/// Removes an entry that is not a folder, and the folders that it leaves empty.
 pub(super) fn remove_at(root: &Path, path: &str) -> Result<(), TreesFault> {
     let gone = Folder::open_root(root).and_then(|folder| remove(&folder, path));
     gone.map_err(|error| TreesFault::InTheWay { path: path.to_owned(), why: error.to_string() })
@@ -91,7 +93,7 @@ fn place(root: &Folder, change: &TreeChange, source: &Path) -> io::Result<()> {
     let old = folder.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
     let may_run = change.to_mode & 0o100 != 0;
     let new = if may_run { 0o777 } else { 0o666 };
-    // Whoever may read it may run it, or nobody.
+    // Every user who may read the file may also run it, or no user may.
     let mode = old.map(|old| if may_run { old | ((old & 0o444) >> 2) } else { old & !0o111 });
     folder.put(name, &fs::read(source)?, new, mode)
 }

@@ -1,4 +1,5 @@
-//! Takes a tree again from the folder that it was exported into: what has run there may have changed it.
+//! Takes a tree again from the folder to which it was exported: programs may have changed the
+//! folder.
 
 use super::names::listed;
 use super::take::tree_of;
@@ -31,11 +32,11 @@ impl Inner {
 }
 
 impl Trees {
-    /// A tree with the files that lie at these paths in a folder, and without those that are `gone`.
-    /// Which files there are else in the folder does not matter.
+    /// Returns a copy of `tree` with the `written` files as they are in `folder`, and without the
+    /// `gone` files. Other files in the folder do not matter.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn with_written(
         &self,
         tree: &TreeId,

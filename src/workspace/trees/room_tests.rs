@@ -1,4 +1,4 @@
-//! What comes out of a tree: a room, and the workspace as it was.
+//! Exports of trees to rooms, and restored workspaces.
 
 use super::tests::Project;
 use super::*;
@@ -38,7 +38,7 @@ async fn all_is_new_where_a_link_has_changed() {
     let tree = project.take(&trees).await;
     let room = project.home.path().join("room");
     trees.export(&tree, &base, &room, &project.stop).await.unwrap();
-    // `b` is what a build finds behind the link, and it did not build that.
+    // The build finds `b` behind the link now, but never built it.
     assert!(fs::metadata(room.join("link")).unwrap().mtime() > 1_000_000_000);
 }
 
@@ -77,7 +77,8 @@ async fn what_is_ignored_is_not_removed_to_put_a_file_back() {
     assert!(project.at("f/precious.log").exists());
 }
 
-/// A room of the base with a history that has at most so many bytes of files; gives its git.
+/// Makes a room of the base with a history. `most` limits the bytes of the user's packs for a whole
+/// history. Returns the git of the room.
 async fn room_with_history(project: &Project, most: u64) -> Git {
     let (trees, base) = project.begin().await;
     let stop = &project.stop;
@@ -122,11 +123,11 @@ async fn the_index_of_a_room_has_the_times_of_its_files_so_that_git_reads_none()
     symlink("a", project.at("link")).unwrap();
     project.commit_all("").await;
     let git = room_with_history(&project, u64::MAX).await;
-    // `diff-files` compares what the index says with the system, and names each file that it would
-    // have to read.
+    // `diff-files` compares the index with the files, and names each file that it would have to
+    // read.
     let stale = git.run(&["diff-files", "--name-only"], b"", usize::MAX, &project.stop).await.unwrap();
     assert_eq!((stale.code, String::from_utf8(stale.output).unwrap().as_str()), (0, ""));
-    // The checksum at the end is right: git looks at it when it is asked to.
+    // `fsck` verifies the checksum of the index.
     let checked = git.run(&["fsck", "--no-dangling"], b"", usize::MAX, &project.stop).await.unwrap();
     assert_eq!((checked.code, checked.said.as_str()), (0, ""));
 }

@@ -1,14 +1,14 @@
-//! Answers of git about trees. A tree never changes, so an answer stays right; each gate run asks
-//! the same few questions several times.
+//! Cached answers of git about trees. A tree never changes, so an answer stays valid. Each gate run
+//! asks the same few questions several times.
 
 use super::{Entry, TreeChange};
 use crate::id::TreeId;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// The answers that are kept.
+/// The number of cached answers.
 const ANSWERS: usize = 4;
-/// The longest list that is kept: with hundreds of runs at once, lists of large projects would fill
+/// The longest cached list. With hundreds of concurrent runs, lists of large projects would fill
 /// the memory.
 const LONGEST: usize = 20_000;
 
@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub(super) entries: Lists<TreeId, Entry>,
 }
 
-/// The last few lists that git has given, by what was asked.
+/// The newest lists from git, by query.
 #[derive(Debug)]
 pub(super) struct Lists<K, T>(Mutex<VecDeque<(K, Vec<T>)>>);
 

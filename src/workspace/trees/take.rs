@@ -1,4 +1,5 @@
-//! Takes the workspace as it stands: one `git status` with an index of our own, then only what it found is read.
+//! Takes states of the workspace: `git status` runs with fledge's own index, and then git reads
+//! only the files that it reported.
 
 use super::git::Git;
 use super::ground::Checksum;
@@ -14,65 +15,65 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Paths from which on what they hold is written at once.
+/// The number of paths from which their contents are written into one pack.
 pub(super) const MANY: usize = 100;
-/// Names the ignore rules that the kept index was checked against.
+/// The file with the ignore rules that the kept index was checked against.
 const CHECKED: &str = "index.checked";
 
-/// What is known between two takes.
+/// The state between two takes.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Where what is taken begins.
+    /// The base of all later states.
     pub(super) base: Option<Base>,
-    /// Asks for files that the user's repository has although they are ignored; they are in the base.
+    /// The query for tracked files that are ignored; the base includes them.
     pub(super) tracked: Option<Tracked>,
-    /// What was odd then.
+    /// The oddities that were found before the base is taken.
     pub(super) found: Option<Found>,
-    /// Ignore rules that the index was checked against.
+    /// The ignore rules that the index was checked against.
     rules: Option<Vec<u8>>,
-    /// The newest tree, as long as the index is that.
+    /// The newest tree, if the index matches it.
     newest: Option<TreeId>,
-    /// The newest tree, also where the index is an older one.
+    /// The newest tree, even if the index is older.
     pub(super) last: Option<TreeId>,
-    /// Whether it has other lists of ignored files than the base.
+    /// True if the newest tree has other ignore files than the base.
     pub(super) has_other_lists: bool,
 }
 
-/// What later states are compared with. It is kept beside the objects, for runs that are taken up again.
+/// The base that later states are compared with. It is stored beside the objects, for resumed runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Base {
     pub(super) tree: TreeId,
-    /// Ignored files and folders; they stay out whatever becomes of the lists of ignored files.
+    /// Ignored files and folders. They are never included, even if ignore files change.
     pub(super) ignored: BTreeSet<String>,
-    /// What was odd already.
+    /// The oddities of the base.
     odd: BTreeMap<String, Oddness>,
 }
 
-/// What git says of the workspace.
+/// The result of `git status`.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) changed: Vec<String>,
     gone: Vec<String>,
-    /// Repositories inside whose files are not in the index.
+    /// Nested repositories whose files are not in the index.
     repositories: Vec<String>,
     pub(super) ignored: BTreeSet<String>,
 }
 
 impl Seen {
-    /// Returns true if an ignore file differs from the index.
+    /// Returns whether an ignore file differs from the index.
     fn changes_rules(&self) -> bool {
         let mut others = self.changed.iter().chain(&self.gone).chain(&self.ignored);
         others.any(|path| name_of(path) == LIST)
     }
 }
 
-/// The text of the file [`CHECKED`].
+/// Returns the contents of the file [`CHECKED`].
 fn checked(rules: &[u8], index: Checksum) -> Vec<u8> {
     [&index, rules].concat()
 }
 
 impl Inner {
-    /// The base when there is none yet, else a candidate with what is odd about it.
+    /// Takes the base if there is none yet, else a candidate with its oddities.
     pub(super) async fn take(&self, stop: &CancellationToken) -> Result<Taken, TreesFault> {
         let mut state = self.state.lock().await;
         let Some(base) = state.base.clone() else {
@@ -86,14 +87,14 @@ impl Inner {
                 found.extend(left_out);
                 tree
             }
-            None => base.tree.clone(), // what is in the way is told, and judged first
+            None => base.tree.clone(), // the entry that blocks git is reported and judged first
         };
         found.retain(|path, what| base.odd.get(path) != Some(what));
         let oddities = oddity::scan(self, &base.tree, &tree, found, stop).await?;
         Ok(Taken { tree, oddities })
     }
 
-    /// Only the tree, for who compares nothing.
+    /// Takes the tree only, for callers that compare nothing.
     pub(super) async fn take_plain(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
         let mut state = self.state.lock().await;
         let hidden = state.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
@@ -103,7 +104,7 @@ impl Inner {
         Ok(self.write(&mut state, seen, stop).await?.0)
     }
 
-    /// Goes on from a base that was taken before.
+    /// Loads a base that was taken earlier.
     pub(super) async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let path = self.base_file(base);
         let text = std::fs::read(&path).map_err(TreesFault::io("read", &path))?;
@@ -131,7 +132,7 @@ impl Inner {
         let (mut seen, tracked): (Seen, BTreeSet<String>) = (seen?, tracked?.into_iter().collect());
         let rules = self.rules(&tracked);
         if seen.changes_rules() || !self.is_checked(&rules, index) {
-            // An earlier run may have left files in the index that the user ignores by now.
+            // An earlier run may have left files in the index that are ignored now.
             let stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop).await?;
             let stale: Vec<String> = each(&stale).map(spelled).filter(|path| !tracked.contains(path)).collect();
             if !stale.is_empty() {
@@ -166,7 +167,7 @@ impl Inner {
         rules
     }
 
-    /// Returns true if an earlier run found no file in this index that these rules ignore.
+    /// Returns whether an earlier run found no file in this index that these rules ignore.
     fn is_checked(&self, rules: &[u8], index: Option<Checksum>) -> bool {
         let kept = std::fs::read(self.git_dir.join(CHECKED)).ok();
         index.zip(kept).is_some_and(|(index, kept)| kept == checked(rules, index))
@@ -183,8 +184,8 @@ impl Inner {
         self.git_dir.join("bases").join(base.as_str())
     }
 
-    /// Looks through the folders while git is asked, which is what takes its time. It is not asked any more, and `None`, where it would
-    /// wait for ever: at a pipe that has the name of a file that it reads.
+    /// Searches the folders while git runs, because git takes most of the time. Returns `None` and
+    /// stops git if git would wait for ever: at a pipe with the name of a file that git reads.
     pub(super) async fn look_and_ask(
         &self,
         hidden: BTreeSet<String>,
@@ -203,19 +204,19 @@ impl Inner {
         if blocking(&found).next().is_none() {
             return Ok((found, Some(seen?)));
         }
-        // Git is gone by now, and one that had to be killed has left its lock.
+        // Git has ended by now. A killed git has left its lock.
         let _there_may_be_none = std::fs::remove_file(self.scratch.path().join("index.lock"));
         Ok((found, None))
     }
 
-    /// Looks through the folders before git is asked, which may read any list.
+    /// Searches the folders before git runs, because git may read any ignore file.
     pub(super) async fn look_first(&self) -> Result<Found, TreesFault> {
         let found = self.look(BTreeSet::new()).await?;
         let blocked = blocking(&found).next().cloned();
         blocked.map_or(Ok(found), |path| Err(TreesFault::Blocked { path }))
     }
 
-    /// Removes pipes and the like at which git would wait.
+    /// Removes pipes and similar entries at which git would wait.
     pub(super) async fn unblock(&self) -> Result<(), TreesFault> {
         let hidden = self.state.lock().await.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
         for path in blocking(&self.look(hidden).await?) {
@@ -256,8 +257,8 @@ impl Inner {
         Ok(seen)
     }
 
-    /// Brings the index to what was seen, and writes its tree. Files that may not be read stay as they were, and so do those that have become
-    /// too large since the base.
+    /// Updates the index with the seen changes, and writes its tree. Unreadable files, and files
+    /// that have become too large since the base, stay as they were.
     async fn write(
         &self,
         state: &mut State,
@@ -294,7 +295,8 @@ impl Inner {
                 tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
             }
         }
-        // What it says of times and places holds for the project's own checkout; a worktree beside it is another one each time.
+        // The shared index is for the project's own checkout. Worktrees in the project's state
+        // folder have other times and inodes.
         if self.git_dir.parent().is_none_or(|kept| !self.root.starts_with(kept)) {
             ground::copy_index(&self.index(), &self.git_dir.join("index"))?;
             self.keep_checked(state)?;
@@ -304,7 +306,8 @@ impl Inner {
         Ok((tree, left_out))
     }
 
-    /// New files that the lists of the base ignore, where a list was changed: they stay out like those that were there before.
+    /// Returns new files that the base ignores, if an ignore file has changed. They are left out
+    /// like ignored files that existed at the base.
     async fn unhidden(
         &self,
         state: &mut State,
@@ -331,7 +334,8 @@ impl Inner {
         git.tell(&args, &listed(paths.iter().map(String::as_str)), stop).await.map(drop)
     }
 
-    /// The files of a repository inside are taken as others are. Once they are in the index, git sees an ordinary folder.
+    /// Adds the files of a nested repository like ordinary files. Once they are in the index, git
+    /// treats the repository as an ordinary folder.
     async fn open_up(&self, repository: &str, seen: &mut Seen, stop: &CancellationToken) -> Result<(), TreesFault> {
         let git = Git::own(&self.git_dir, &self.root.join(native(repository)), self.scratch.path(), &self.path);
         let git = git.with("GIT_INDEX_FILE", &self.scratch.path().join("none"));
@@ -344,41 +348,41 @@ impl Inner {
     }
 }
 
-/// The name at the end of a path.
+/// Returns the last name of a path.
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A path as the system has it.
+/// Returns a path as the system knows it.
 pub(super) fn native(path: &str) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&super::names::bytes(path)))
 }
 
-/// Git's answer where it is a tree.
+/// Parses the output of git as a tree id.
 pub(in crate::workspace) fn tree_of(output: &[u8], verb: &str) -> Result<TreeId, TreesFault> {
     let text = std::str::from_utf8(output).unwrap_or_default();
     TreeId::parse(text.trim_end()).map_err(|_| TreesFault::odd_answer(verb))
 }
 
-/// What was found in the folders.
+/// The findings in the folders, by path.
 pub(super) type Found = BTreeMap<String, Oddness>;
-/// Files that did not come into a tree, and why.
+/// Files that are not in a tree, and why.
 type LeftOut = Vec<(String, Oddness)>;
 
-/// Those that git opens for what they say, by their names, and that are none that can be opened and read.
+/// Returns the entries at which git would wait: special files with names that git reads.
 fn blocking(found: &Found) -> impl Iterator<Item = &String> {
     const READ: [&str; 3] = [LIST, ".gitattributes", ".gitmodules"];
     let is_read = |path: &str| READ.contains(&name_of(path));
     found.iter().filter(move |(path, what)| **what == Oddness::Special && is_read(path)).map(|(path, _)| path)
 }
 
-/// Those that git can take in, and those that it cannot.
+/// Separates the files that git can take in from those that it cannot.
 fn readable(root: &Path, paths: Vec<String>) -> (Vec<String>, LeftOut) {
     let (mut sound, mut left_out) = (Vec::with_capacity(paths.len()), Vec::new());
     for path in paths {
         let file = root.join(native(&path));
         let Ok(it) = file.symlink_metadata() else {
-            sound.push(path); // it is gone since, and git will see that
+            sound.push(path); // removed since; git will notice
             continue;
         };
         if it.is_file() && it.len() > super::MOST_BYTES {

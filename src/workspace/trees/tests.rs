@@ -1,4 +1,4 @@
-//! Real git on real files: what a tree has, what it never has, and what comes back from it.
+//! Real git on real files: contents of trees, files that never get into trees, and restored files.
 
 use super::*;
 use std::fs;
@@ -40,7 +40,7 @@ impl Project {
         [("PATH".to_owned(), PATH.to_owned()), ("HOME".to_owned(), home)]
     }
 
-    /// The user's git.
+    /// Runs the user's git.
     pub(super) async fn git(&self, dir: &str, args: &[&str]) {
         let git = Git::of_user(&self.at(dir), self.home.path(), &self.env());
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];

@@ -1,5 +1,5 @@
-//! A tree of the newest one and a few files that were written since. Only these files and the trees of their folders are read, so
-//! it costs the same in a workspace of any size.
+//! Takes a tree from the newest one and a few files that were written since. It reads only these
+//! files and the trees of their folders, so the cost does not depend on the size of the workspace.
 
 use super::look::is_within;
 use super::names::{bytes, listed};
@@ -13,19 +13,20 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes that are read in this way, of all files together.
+/// The most bytes that are read in this way, for all files together.
 const MOST_BYTES: u64 = 50_000_000;
-/// Files from which on a whole look costs no more.
+/// With more files than this, taking the whole workspace costs no more.
 const MOST_FILES: usize = 100;
-/// Files by which git sees others in another way.
+/// Files that change how git treats other files.
 const LISTS: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
 impl Trees {
-    /// The newest tree with these files as they are now, for a state that is kept and not judged: `written` must be all that has
-    /// changed since. Where these files are no plain files that git takes in, it looks at all of the workspace.
+    /// Takes the newest tree with these files in their current state, for a state that is kept and
+    /// not judged. `written` must include everything that has changed since. If git would not take
+    /// in one of the files as a plain file, the whole workspace is taken.
     ///
     /// # Errors
-    /// [`TreesFault`].
+    /// [`TreesFault`] if git fails.
     pub async fn take_written(
         &self,
         written: &BTreeSet<String>,
@@ -37,10 +38,11 @@ impl Trees {
         }
     }
 
-    /// The workspace as it stands, for a state that is kept and not judged: nobody is told what is odd about it.
+    /// Takes the whole workspace, for a state that is kept and not judged. Oddities are not
+    /// reported.
     ///
     /// # Errors
-    /// [`TreesFault`], where git would wait for ever at a pipe too.
+    /// [`TreesFault`], also if git would wait for ever at a pipe.
     pub async fn take_all(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
         self.0.take_plain(stop).await
     }
@@ -73,7 +75,7 @@ impl Inner {
         if ignored.code != 1 {
             return Ok(None);
         }
-        // It is a commit only for git, and no reference to it stays.
+        // This commit exists only in git's input; no reference to it stays.
         let begin = format!("commit refs/turn\ncommitter fledge <> 0 +0000\ndata 0\nM 040000 {} \"\"\n", last.as_str());
         let end = format!("ls \"\"\n\nreset refs/turn\nfrom {}\n\n", "0".repeat(last.as_str().len()));
         let input = [begin.into_bytes(), files.concat(), end.into_bytes()].concat();
@@ -87,7 +89,8 @@ impl Inner {
     }
 }
 
-/// What git is told of a file: its bytes, or that it is gone. `None` for what is neither a file nor gone, and for what lies behind a link.
+/// Returns the `git fast-import` command for a file: its contents, or its removal. `None` if the
+/// path is neither a file, a link nor missing, if the file is large, or if a parent is a link.
 fn told(root: &Path, path: &str) -> Option<Vec<u8>> {
     let at = root.join(native(path));
     let folders = at.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
@@ -109,7 +112,7 @@ fn told(root: &Path, path: &str) -> Option<Vec<u8>> {
     Some([head.as_slice(), &content, b"\n"].concat())
 }
 
-/// A path as `git fast-import` reads it.
+/// Quotes a path for `git fast-import`.
 fn quoted(path: &str) -> Vec<u8> {
     let escaped = bytes(path).into_iter().flat_map(|byte| match byte {
         b'"' | b'\\' => vec![b'\\', byte],
@@ -142,7 +145,7 @@ mod tests {
         fs::remove_file(project.at("gone")).unwrap();
         let tree = take(&["a", "new/\"odd\\ \n\u{e4}", "src/run", "gone"]).await;
         assert_eq!(project.take(&trees).await, tree);
-        // Nobody has said that this was written, too.
+        // The change of `src/b` is not in the given list.
         project.write("src/b", "8");
         project.write("a", "9");
         let tree = take(&["a"]).await;
@@ -153,7 +156,7 @@ mod tests {
             let tree = take(&[path]).await;
             assert_eq!(project.take(&trees).await, tree, "{path}");
         }
-        // What it was before is what a whole look finds, too.
+        // The result again equals that of the whole workspace.
         fs::write(project.at("a"), "9").unwrap();
         let tree = take(&["a"]).await;
         assert_eq!(project.take(&trees).await, tree);

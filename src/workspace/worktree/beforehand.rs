@@ -1,4 +1,4 @@
-//! What a worktree would begin with, found out before there is one.
+//! The start of a worktree, determined before it exists.
 
 use super::{Worktree, WorktreeFault};
 use crate::workspace::trees::names::{each, spelled};
@@ -6,25 +6,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Submodules that are named.
+/// The most submodules that a message names.
 const NAMED: usize = 5;
 
-/// The commit that a worktree would be made from.
+/// The commit for a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// Its id.
+    /// The id of the commit.
     pub commit: String,
-    /// Whether the checkout has just its files, beside what git ignores.
+    /// True if the checkout has exactly the files of this commit, apart from ignored files.
     pub is_checked_out: bool,
-    /// What people should know of the worktree, a sentence each.
+    /// Notes for the user about the worktree, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Worktree {
-    /// The id of the commit that it would be made from.
+    /// Returns the id of the commit for the worktree.
     ///
     /// # Errors
-    /// As those of [`Self::make`], before anything is made.
+    /// As for [`Self::make`] before it makes anything.
     pub async fn commit(
         &self,
         env: &[(String, String)],
@@ -36,10 +36,10 @@ impl Worktree {
         self.resolve(&git, stop).await
     }
 
-    /// Finds out what it would be made from; nothing is made.
+    /// Returns the commit for the worktree, with notes about it. Makes nothing.
     ///
     /// # Errors
-    /// As those of [`Self::make`], before anything is made.
+    /// As for [`Self::make`] before it makes anything.
     pub async fn base(
         &self,
         env: &[(String, String)],
@@ -71,18 +71,18 @@ impl Worktree {
 /// The files of a checkout that differ from its newest commit.
 #[derive(Debug, Clone, Default)]
 pub struct Uncommitted {
-    /// The files, from the folder of the project, and whether git does not know them yet.
+    /// The files, relative to the folder of the project; true if git does not track the file yet.
     pub files: BTreeMap<String, bool>,
-    /// Files below these folders that git ignores.
+    /// Ignored files below the given folders.
     pub ignored: BTreeSet<String>,
 }
 
 impl Worktree {
-    /// Finds the files of the checkout that differ from its newest commit, and those that git ignores below `folders`. Finds none where there
-    /// is no repository or no commit.
+    /// Finds the files of the checkout that differ from its newest commit, and the ignored files
+    /// below `folders`. Finds none if there is no repository or no commit.
     ///
     /// # Errors
-    /// When git cannot say.
+    /// If git fails.
     pub async fn uncommitted(
         &self,
         folders: &[&str],
@@ -121,14 +121,14 @@ impl Worktree {
     }
 }
 
-/// What is to be said of submodules, whose folders are empty in a worktree.
+/// Returns a note about submodules, whose folders are empty in a worktree.
 pub(super) fn empty(folders: &[String]) -> Option<String> {
     let named: Vec<String> = folders.iter().take(NAMED).map(|folder| format!("`{folder}`")).collect();
     let more = folders.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     (!folders.is_empty()).then(|| {
         format!(
-            "the worktree has nothing of the submodules {}{more}: where the checks need them, take `isolation: in-place`",
+            "the worktree does not contain the submodules {}{more}: if the checks need them, set `isolation: in-place`",
             named.join(", ")
         )
     })

@@ -1,5 +1,6 @@
-//! One at a time: git makes and removes worktrees of one repository with files that others read meanwhile, and trips over those that are
-//! half there. Whoever does either holds the repository's own git directory, across all processes.
+//! The lock for making and removing worktrees. Git fails on half-made and half-removed worktrees of
+//! other processes in the same repository. So each process locks the repository's git directory
+//! first.
 
 use super::WorktreeFault;
 use rustix::fs::{FlockOperation, flock};
@@ -11,19 +12,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workspace::trees::TreesFault;
 
-/// How long one waits between two tries: as long as it takes to make one.
+/// The wait between two tries: about the time it takes to make a worktree.
 const PAUSE: Duration = Duration::from_millis(8);
-/// The longest that one waits for all others: hundreds take seconds.
+/// The longest wait for all other processes: hundreds of them take seconds.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The right to make and remove worktrees of a repository, until it is dropped; the system lets go of it when this process is gone.
+/// The lock of a repository, held until this value is dropped. The system releases it when the
+/// process dies.
 #[derive(Debug)]
 pub(super) struct Door {
     _folder: Option<File>,
 }
 
 impl Door {
-    /// Waits for it. `git_dir` is the repository's own, which its worktrees have in common.
+    /// Waits for the lock. `git_dir` is the git directory that all worktrees of the repository
+    /// share.
     pub(super) async fn open(git_dir: &Path, stop: &CancellationToken) -> Result<Self, WorktreeFault> {
         let folder = File::open(git_dir).map_err(WorktreeFault::io("open", git_dir))?;
         let wait = async {
@@ -31,7 +34,7 @@ impl Door {
                 match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                     Ok(()) => return true,
                     Err(Errno::WOULDBLOCK | Errno::INTR) => tokio::time::sleep(PAUSE).await,
-                    Err(_) => return false, // this file system knows no locks: git's own have to do
+                    Err(_) => return false, // this file system has no locks: git's own must suffice
                 }
             }
         };

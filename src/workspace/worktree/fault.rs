@@ -1,52 +1,53 @@
-//! Why there is no worktree.
+//! Errors of worktrees.
 
 use crate::workspace::trees::TreesFault;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What could not be done with a worktree.
+/// The reason why a worktree cannot be made, used or removed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum WorktreeFault {
-    /// There is nothing that it could be a worktree of.
+    /// The project is in no repository.
     #[error(
-        "{} is in no git repository, and a worktree needs one: `git init` makes one, or take `isolation: in-place`",
+        "{} is not in a git repository, which a worktree needs: \
+         create one with `git init`, or set `isolation: in-place`",
         folder.display()
     )]
     NoRepository { folder: PathBuf },
-    /// The project's folder is what git keeps, without files.
+    /// The project's folder is a bare repository, without files.
     #[error("{} is a bare repository, which has no files to work on: clone it, and run in the clone", folder.display())]
     Bare { folder: PathBuf },
-    /// The repository is empty.
+    /// The repository has no commit yet.
     #[error(
-        "the repository has no commit yet, and a worktree is made from one: make the first one, or take `isolation: in-place`"
+        "the repository has no commit yet, which a worktree needs: create the first one, or set `isolation: in-place`"
     )]
     NoCommit,
-    /// What it is to be made from is no commit.
-    #[error("there is no commit `{rev}` in the repository (--base takes a branch, a tag, or an id)")]
+    /// The requested base is not a commit.
+    #[error("there is no commit `{rev}` in the repository (--base expects a branch, a tag, or an id)")]
     NoBase { rev: String },
     /// The commit does not have the project's folder.
-    #[error("the commit `{rev}` has no folder `{}`: commit it first, or name another commit by --base", inner.display())]
+    #[error("the commit `{rev}` has no folder `{}`: commit it first, or name another one with --base", inner.display())]
     NoFolder { rev: String, inner: PathBuf },
-    /// Somebody else has a branch of this name.
-    #[error("there is a branch `{branch}` already, which is not of this run: rename it, or start another run")]
+    /// A branch of this name exists and is not this run's.
+    #[error("the branch `{branch}` already exists and does not belong to this run: rename it, or start another run")]
     BranchTaken { branch: String },
-    /// Something else is in its place.
-    #[error("{} is in the way of the worktree, and is none of this run's: move it away", folder.display())]
+    /// Something else is at the path of the worktree.
+    #[error("{} is in the way of the worktree and does not belong to this run: move it away", folder.display())]
     InTheWay { folder: PathBuf },
-    /// It was made, and somebody has removed it since.
-    #[error("the worktree {} is gone, and what was not committed in it: start another run", folder.display())]
+    /// The worktree was made, and has been removed since.
+    #[error("the worktree {} is gone, with its uncommitted changes: start another run", folder.display())]
     Gone { folder: PathBuf },
-    /// What was written down of it cannot be understood.
-    #[error("{} is not what fledge writes there ({why}): move it away", path.display())]
+    /// The record of the worktree cannot be parsed.
+    #[error("cannot parse {} ({why}): move it away", path.display())]
     Unclear { path: PathBuf, why: String },
-    /// Others have had the repository for themselves for too long.
-    #[error("somebody else makes worktrees in {} and does not come to an end", git_dir.display())]
+    /// Other processes held the lock of the repository for too long.
+    #[error("timed out waiting for the worktree lock of {}: another process holds the lock", git_dir.display())]
     Busy { git_dir: PathBuf },
     /// A file or folder cannot be used.
     #[error("cannot {verb} {}", path.display())]
     Io { verb: &'static str, path: PathBuf, source: io::Error },
-    /// Git could not be asked, or said no.
+    /// Git could not be run, or failed.
     #[error(transparent)]
     Git(#[from] TreesFault),
 }
@@ -57,7 +58,7 @@ impl WorktreeFault {
         move |source| Self::Io { verb, path, source }
     }
 
-    /// Whether another task, place or base mends it.
+    /// Returns whether the user can fix this with another task, folder or base.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::NoRepository { .. }
@@ -72,7 +73,7 @@ impl WorktreeFault {
     }
 }
 
-/// Makes a folder and those above it, for their owner alone.
+/// Makes a folder and its parents, accessible to their owner only.
 pub(super) fn make_folder(folder: &Path) -> Result<(), WorktreeFault> {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -1,4 +1,4 @@
-//! All worktrees of a project that are written down, and the folders beside them that are not.
+//! All worktrees of a project that have a record, and the folders beside them that have none.
 
 use super::record::beside;
 use super::remove::sweep;
@@ -9,23 +9,25 @@ use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
 
-/// A worktree, or what stands in the place of one.
+/// A worktree, or a folder in the place of a worktree.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its name.
+    /// The name of the worktree.
     pub name: String,
-    /// The worktree, which may not be there; without a record the folder that is in the place of one.
+    /// The folder of the worktree, which may be missing. Without a record, the folder found in its
+    /// place.
     pub folder: PathBuf,
-    /// What is written down of it; `None` where nothing is.
+    /// The record; `None` if there is none.
     pub record: Result<Option<Record>, WorktreeFault>,
-    /// When it was last written down.
+    /// The time at which the record was last written; without a record, the folder's.
     pub since: Option<SystemTime>,
 }
 
-/// Those in the folder for the worktrees of a project, by their names. What was on its way out is removed.
+/// Returns the worktrees in the folder `all` of a project, sorted by name. Also erases worktrees
+/// whose removal was interrupted.
 ///
 /// # Errors
-/// [`WorktreeFault`] when the folder cannot be read; one that is not there is empty.
+/// [`WorktreeFault`] if the folder cannot be read. A missing folder counts as empty.
 pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, WorktreeFault> {
     let entries = match fs::read_dir(all) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -36,7 +38,7 @@ pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, Worktree
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         match name.strip_suffix(".json") {
-            _ if name.starts_with('.') => {} // on its way in or out
+            _ if name.starts_with('.') => {} // being made or removed
             Some(name) => folders.push(all.join(name)),
             None if is_folder => folders.push(entry.path()),
             None => {}
@@ -57,7 +59,7 @@ pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, Worktree
     Ok(folders.into_iter().map(listed).collect())
 }
 
-/// What the files in a folder take on the disk, in bytes.
+/// Returns the disk space of the files in a folder, in bytes.
 pub fn bytes(folder: &Path) -> u64 {
     const BLOCK: u64 = 4096;
     let files = WalkDir::new(folder).into_iter().flatten().filter_map(|entry| entry.metadata().ok());

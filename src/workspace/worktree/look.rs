@@ -1,4 +1,4 @@
-//! What is in a worktree that would be lost with it.
+//! The work in a worktree that would be lost if it was removed.
 
 use super::record::{Record, Stage};
 use super::{Worktree, WorktreeFault};
@@ -8,28 +8,28 @@ use std::fs;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// What is in a worktree and nowhere else.
+/// The work that is only in a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// The worktree itself is not there.
+    /// The worktree does not exist.
     Gone,
-    /// Nothing but what is committed on a branch, and what git ignores.
+    /// Nothing: everything is committed on a branch or ignored by git.
     Nothing,
-    /// Paths that are not committed, sorted; a folder with `/` behind it.
+    /// Uncommitted paths, sorted; a folder ends in `/`.
     Uncommitted(Vec<String>),
-    /// A commit that is on no branch.
+    /// The id of a commit that is on no branch.
     Loose(String),
-    /// That cannot be told, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
 impl Work {
-    /// What can be said where the project is not in its place.
+    /// Returns the answer for a worktree whose project folder is missing.
     pub fn without_project(project: &Path) -> Self {
-        Self::Unknown(format!("its project {} is gone: move it back, or take from it what you need", project.display()))
+        Self::Unknown(format!("its project {} is gone: move it back, or copy out what you need", project.display()))
     }
 
-    /// Why the worktree is not removed, a clause; `None` where it may be.
+    /// Returns the reason why the worktree must stay, as a clause; `None` if it may be removed.
     pub fn keeps(&self) -> Option<String> {
         const NAMED: usize = 5;
         match self {
@@ -38,18 +38,19 @@ impl Work {
                 let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
                 let more = paths.len().saturating_sub(NAMED);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-                Some(format!("it has work that is not committed: {}{more}", named.join(", ")))
+                Some(format!("it has uncommitted changes: {}{more}", named.join(", ")))
             }
             Self::Loose(commit) => {
                 let short = commit.get(..12).unwrap_or(commit);
                 Some(format!("it has a commit that is on no branch: {short}"))
             }
-            Self::Unknown(why) => Some(format!("what is in it cannot be told: {why}")),
+            Self::Unknown(why) => Some(format!("cannot check its content: {why}")),
         }
     }
 }
 
-/// Returns whether a new path is a cache that programs make by themselves, of which nothing is lost.
+/// Returns whether a new path is a cache that programs make without being asked. Losing it does no
+/// harm.
 fn is_cache(path: &str) -> bool {
     const NAMES: [&str; 5] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"];
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -57,10 +58,11 @@ fn is_cache(path: &str) -> bool {
 }
 
 impl Record {
-    /// What is in the worktree. The user's git is asked about it, and believes nothing that stands in it: nobody may be at work there.
+    /// Returns the work in the worktree. Runs the user's git, but uses no git data from inside the
+    /// worktree. No process may be at work in the worktree.
     ///
     /// # Errors
-    /// [`WorktreeFault`] when git cannot be run, or was stopped.
+    /// [`WorktreeFault`] if git cannot be run, or was stopped.
     pub async fn work(
         &self,
         env: &[(String, String)],
@@ -75,12 +77,12 @@ impl Record {
             return Ok(Work::Nothing);
         }
         let Some(git_dir) = self.git_dir.as_ref().filter(|git_dir| git_dir.join("HEAD").is_file()) else {
-            let why = format!("git knows it no more in {}", project.display());
+            let why = format!("git no longer knows it in {}", project.display());
             return Ok(Work::Unknown(why));
         };
         let git = self.worktree.git(scratch, env).within(folder);
         let git = git.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", folder);
-        // Never inside of submodules: git would run there what stands in them.
+        // Never look inside submodules: git would run programs that they configure.
         let args =
             ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
         let answer = git.run(&args, b"", usize::MAX, stop).await?;
@@ -111,7 +113,7 @@ impl Record {
 }
 
 impl Worktree {
-    /// The folders of submodules, from the top. `git` is that of the worktree.
+    /// Returns the folders of submodules, relative to the top. `git` is the git of the worktree.
     pub(super) async fn submodules(&self, git: &Git, stop: &CancellationToken) -> Result<Vec<String>, WorktreeFault> {
         let list = git.ask(&["ls-files", "-z", "--stage"], stop).await?;
         let path = |entry: &[u8]| {

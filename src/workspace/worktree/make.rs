@@ -1,4 +1,5 @@
-//! Makes the worktree of a run, or finds it where an earlier process has made it: written down first, then made, then said to be ready.
+//! Makes the worktree of a run, or finds it if an earlier process made it. fledge writes the record
+//! first, then makes the worktree, then marks the record as ready.
 
 use super::beforehand::empty;
 use super::door::Door;
@@ -14,26 +15,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How often git is asked: somebody else who makes a worktree of the same repository may be in its way.
+/// The most times that fledge asks git to add a worktree. Another process that makes a worktree of
+/// the same repository can make git fail.
 const TRIES: u32 = 5;
-/// Has several write the files of a checkout at once, as git does not by itself: most of the time of a large one is waiting for the disk.
+/// Lets several processes write the files of a checkout; git's default is one. A large checkout
+/// mostly waits for the disk.
 const TOGETHER: &str = "checkout.workers=4";
 
-/// A worktree that is there.
+/// A worktree that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// The commit that it was made from.
+    /// The commit of the worktree.
     pub base: String,
-    /// What people should know of it, a sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Worktree {
-    /// Makes it, unless it is there. One that an earlier process has begun to make is made anew from the same commit. `env` is the user's
-    /// environment, `scratch` a folder for what git reads and says.
+    /// Makes the worktree unless it exists. If an earlier process was interrupted, starts again
+    /// from the same commit. `env` is the user's environment; `scratch` is a folder for git's input
+    /// and output.
     ///
     /// # Errors
-    /// [`WorktreeFault`]; whoever tries again goes on from there.
+    /// [`WorktreeFault`]. Another try continues from the record.
     pub async fn make(
         &self,
         run: &RunId,
@@ -52,7 +56,7 @@ impl Worktree {
             self.must_stand()?;
             return Ok(Made { base: record.base.clone(), notes: Vec::new() });
         }
-        // Whoever has a checkout of a part may not have all of it here yet; it is fetched as for any checkout of the user's.
+        // A partial clone may lack objects. Git fetches them, as for any checkout of the user.
         let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
         let common = self.common(&git, stop).await?;
         if record.is_none() && self.outer().symlink_metadata().is_ok() {
@@ -87,18 +91,18 @@ impl Worktree {
         Ok(Made { base: record.base, notes })
     }
 
-    /// Insists that it is there, as it was made.
+    /// Checks that the worktree exists; returns its record.
     ///
     /// # Errors
-    /// [`WorktreeFault::Gone`], and when what is written down of it cannot be read.
+    /// [`WorktreeFault::Gone`] if it does not exist; others if the record cannot be read.
     pub fn must_stand(&self) -> Result<Record, WorktreeFault> {
         let record = Record::read(self.outer())?.filter(|record| record.stage == Stage::Ready);
         let is_there = self.folder.join(".git").symlink_metadata().is_ok() && self.workspace().is_dir();
         record.filter(|_| is_there).ok_or_else(|| WorktreeFault::Gone { folder: self.folder.clone() })
     }
 
-    /// Removes the locks that git has left which was killed with an earlier process: on its branch and on what only this worktree has. Nobody
-    /// else has business there, and whoever takes a run up is the only one who does.
+    /// Removes the locks that a killed git has left on the worktree's branch, head and index. Only
+    /// the process that resumes the run uses them, so no other git holds these locks.
     pub fn tidy(&self) {
         let Ok(Some(Record { git_dir: Some(own), .. })) = Record::read(self.outer()) else { return };
         if let Some(common) = own.ancestors().nth(2) {
@@ -113,7 +117,7 @@ impl Worktree {
         let _mostly_there_is_none = fs::remove_file(common.join(format!("{}.lock", self.full_branch())));
     }
 
-    /// Where git keeps what the worktrees of the repository have in common.
+    /// Returns the git directory that all worktrees of the repository share.
     pub(super) async fn common(&self, git: &Git, stop: &CancellationToken) -> Result<PathBuf, WorktreeFault> {
         let folder = self.project.clone();
         let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists());
@@ -128,7 +132,7 @@ impl Worktree {
         found.canonicalize().map_err(WorktreeFault::io("open", found))
     }
 
-    /// The id of the commit that it is to be made from.
+    /// Returns the id of the commit for the worktree.
     pub(super) async fn resolve(&self, git: &Git, stop: &CancellationToken) -> Result<String, WorktreeFault> {
         let git = git.within(&self.origin);
         let commit = format!("{}^{{commit}}", self.from);
@@ -153,11 +157,11 @@ impl Worktree {
         Ok(id)
     }
 
-    /// Writes the files that its workspace would begin with into a folder, which is made: for who only wants to look. Gives the id of the
-    /// commit.
+    /// Makes the folder `into` and writes the files of the future workspace to it, for inspection
+    /// only. Returns the id of the commit.
     ///
     /// # Errors
-    /// As those of [`Self::make`], before anything is made.
+    /// As for [`Self::make`] before it makes anything.
     pub async fn export(
         &self,
         into: &Path,
@@ -177,7 +181,7 @@ impl Worktree {
         Ok(base)
     }
 
-    /// Has git make it, with nothing in it yet.
+    /// Adds the worktree to the repository without files.
     async fn add(
         &self,
         record: &Record,
@@ -210,7 +214,7 @@ impl Worktree {
             let answer = git.run(&args, b"", 0, stop).await?;
             match answer.code {
                 0 => break,
-                // What somebody else has half made, or half removed.
+                // Another process has half made or half removed a worktree.
                 _ if tries < TRIES && answer.said.contains("worktrees/") => tries += 1,
                 _ => return Err(answer.fault(&["worktree add"]).into()),
             }
@@ -218,7 +222,8 @@ impl Worktree {
         self.at("added")
     }
 
-    /// Fills it with the files of its commit; gives what is not among them.
+    /// Writes the files of the commit into the worktree. Returns notes about files that are
+    /// missing.
     async fn fill(&self, git: &Git, stop: &CancellationToken) -> Result<Vec<String>, WorktreeFault> {
         let git = git.within(&self.folder);
         git.ask(&["-c", TOGETHER, "reset", "--hard", "--quiet", "--no-recurse-submodules"], stop).await?;
@@ -229,7 +234,7 @@ impl Worktree {
         Ok(empty(&self.submodules(&git, stop).await?).into_iter().collect())
     }
 
-    /// Takes back what was begun, as far as that goes: the rest is found by whoever cleans up.
+    /// Undoes a failed start as far as possible. A later cleanup finds the rest by the record.
     async fn take_back(&self, record: &Record, git: &Git, common: &Path) {
         let nobody_stops_this = CancellationToken::new();
         let Ok(_door) = Door::open(common, &nobody_stops_this).await else { return };
@@ -238,7 +243,7 @@ impl Worktree {
         }
     }
 
-    /// Removes what is there of one in which nobody has worked.
+    /// Removes the remains of a worktree in which no agent has worked yet.
     async fn clear(
         &self,
         record: &Record,
@@ -254,7 +259,7 @@ impl Worktree {
         self.delete_branch(&record.base, git, stop).await.map(drop)
     }
 
-    /// A place at which a test has this fail.
+    /// A point at which a test can make this fail.
     pub(super) fn at(&self, how_far: &str) -> Result<(), WorktreeFault> {
         reach("worktree", how_far).map_err(WorktreeFault::io("make", &self.folder))
     }

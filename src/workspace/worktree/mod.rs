@@ -1,10 +1,12 @@
-//! Worktrees of runs: linked to the user's repository, each on a branch of its own, in a folder apart from every checkout. What is made
-//! is written down beside it before it is made, and forgotten after it is gone: a crash leaves nothing that nobody finds.
+//! Worktrees of runs. Each one is linked to the user's repository, has its own branch, and is in a
+//! folder apart from every checkout. fledge writes a record beside the worktree before it makes the
+//! worktree, and removes the record only after the worktree is gone. So after a crash every
+//! leftover can be found.
 //!
 //! ```text
-//! NAME.json      what it is: whose, of which project, on which branch, from which commit
-//! NAME/PROJECT   the worktree, named like the project's folder: some builds take their name from it
-//! .gone-NAME/    one that holds nothing any more, on its way out
+//! NAME.json      the record: run, project, branch and commit
+//! NAME/PROJECT   the worktree, named like the project's folder because some builds use the name
+//! .gone-NAME/    a worktree without work that is being removed
 //! ```
 
 mod beforehand;
@@ -30,38 +32,39 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-/// The name of the folder with them, in that of a project.
+/// The name of the folder for worktrees in the folder of a project.
 pub const FOLDER: &str = "worktrees";
-/// What the names of their branches begin with.
+/// The prefix of the branches of worktrees.
 const BRANCHES: &str = "fledge/";
-/// Characters of a title that a name has, and of a run's id: its end, which differs also where many runs begin at once.
+/// The most characters of the title in a name, and the number of characters from the end of the
+/// run's id. The end differs even if many runs begin at once.
 const OF_TITLE: usize = 24;
 const OF_RUN: usize = 8;
 
-/// Where the worktree of a run is, and what it is made from. It may not be there yet, or no more.
+/// The folder and the origin of a run's worktree, which need not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Worktree {
-    /// Its top, a canonical path once it is there.
+    /// The top folder of the worktree, a canonical path once it exists.
     pub folder: PathBuf,
-    /// The name of its branch, without `refs/heads/`.
+    /// The name of the branch, without `refs/heads/`.
     pub branch: String,
-    /// What it is made from: `HEAD`, or what was asked for.
+    /// The revision to start from: `HEAD`, or the one that was asked for.
     pub from: String,
-    /// The folder in whose repository that is meant.
+    /// The folder in whose repository `from` is resolved.
     pub origin: PathBuf,
-    /// From the top of the repository to that folder; empty when that is the top.
+    /// The path from the top of the repository to `origin`; empty if `origin` is the top.
     pub inner: PathBuf,
-    /// The folder of the project whose run it is: a canonical path.
+    /// The folder of the run's project, a canonical path.
     pub project: PathBuf,
 }
 
 impl Worktree {
-    /// The one of a run in `all`, which is the folder for those of its project. Nothing is asked of git yet.
+    /// Returns the worktree for a run in the folder `all` of its project. Does not run git.
     pub fn choose(all: &Path, run: &RunId, title: &str, from: Option<&str>, origin: &Path, project: &Path) -> Self {
         let name = name(title, run);
         let (top, inner) = at_its_top(origin);
-        // The folder's name goes through git and this record, which are text.
+        // Git and the record need the folder's name as text.
         let own = top.file_name().and_then(OsStr::to_str).unwrap_or(&name);
         Self {
             folder: all.join(&name).join(own),
@@ -73,17 +76,17 @@ impl Worktree {
         }
     }
 
-    /// The folder in it that an agent works in: the same one that the project is in its repository.
+    /// Returns the folder that the agent works in: the project's folder within the worktree.
     pub fn workspace(&self) -> PathBuf {
         if self.inner.as_os_str().is_empty() { self.folder.clone() } else { self.folder.join(&self.inner) }
     }
 
-    /// The folder that is the run's own, with nothing but the worktree in it.
+    /// Returns the run's own folder, which contains only the worktree.
     pub fn outer(&self) -> &Path {
         self.folder.parent().unwrap_or(&self.folder)
     }
 
-    /// Its name, which is also the end of that of its branch.
+    /// Returns the name of the worktree, which is also the end of the branch name.
     pub fn name(&self) -> String {
         self.outer().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -96,13 +99,14 @@ impl Worktree {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// The user's git in their own checkout.
+    /// Returns the user's git in the user's own checkout.
     fn git(&self, scratch: &Path, env: &[(String, String)]) -> Git {
         Git::of_user(&self.project, scratch, env)
     }
 }
 
-/// The project whose run a folder is the worktree of, or in the worktree of. `state` is where all projects' folders are.
+/// Returns the project of the worktree that is, or contains, `folder`. `state` contains the folders
+/// of all projects.
 pub fn project_of(state: &Path, folder: &Path) -> Option<PathBuf> {
     let state = state.canonicalize().ok()?;
     let mut names = folder.strip_prefix(&state).ok()?.components();
@@ -114,12 +118,12 @@ pub fn project_of(state: &Path, folder: &Path) -> Option<PathBuf> {
     Some(record.worktree.project)
 }
 
-/// A title as a part of a path and of a branch, and the end of an id.
+/// Returns a name for paths and branches: the title and the end of the run's id.
 fn name(title: &str, run: &RunId) -> String {
     let mut slug = String::new();
     for c in title.chars() {
         if slug.len() == OF_TITLE {
-            // No word is cut off but a long one.
+            // Cut between words, unless the last word is long.
             let whole = slug.rfind('-').filter(|at| c.is_ascii_alphanumeric() && *at > OF_TITLE / 2);
             slug.truncate(whole.unwrap_or(OF_TITLE));
             break;
@@ -136,7 +140,7 @@ fn name(title: &str, run: &RunId) -> String {
     format!("{slug}-{end}")
 }
 
-/// The top of the repository that a folder is in, and the path from there to the folder.
+/// Returns the top of the repository of a folder, and the path from the top to the folder.
 fn at_its_top(folder: &Path) -> (&Path, PathBuf) {
     let is_top = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
     let top = folder.ancestors().find(is_top).unwrap_or(folder);

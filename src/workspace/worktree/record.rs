@@ -1,4 +1,4 @@
-//! What is written down of a worktree, beside it: `NAME.json`.
+//! The record of a worktree, in the file `NAME.json` beside it.
 
 use super::fault::make_folder;
 use super::{Worktree, WorktreeFault};
@@ -10,38 +10,39 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What is known of a worktree.
+/// The record of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Whose it is.
+    /// The run to which the worktree belongs.
     pub run: RunId,
-    /// Where it is.
+    /// The worktree.
     pub worktree: Worktree,
-    /// The commit that it is made from.
+    /// The commit from which the worktree is made.
     pub base: String,
-    /// How far it is.
+    /// The progress of making the worktree.
     pub stage: Stage,
-    /// Its git directory, inside of the repository's.
+    /// The worktree's own git directory, inside the repository's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_dir: Option<PathBuf>,
 }
 
-/// How far a worktree is.
+/// The progress of making a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Nobody has worked in it: whatever is there is git's.
+    /// Nothing but git has written to the worktree.
     Making,
-    /// Somebody may have.
+    /// The worktree is complete; an agent may have worked in it.
     Ready,
 }
 
 impl Record {
-    /// Reads the record beside the [outer](Worktree::outer) folder of a worktree.
+    /// Reads the record beside the [outer](Worktree::outer) folder of a worktree; `None` if there
+    /// is none.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// If the record cannot be read or parsed.
     pub fn read(outer: &Path) -> Result<Option<Self>, WorktreeFault> {
         let path = beside(outer);
         let text = match fs::read(&path) {
@@ -52,7 +53,7 @@ impl Record {
         record.map(Some).map_err(|error| WorktreeFault::Unclear { path, why: error.to_string() })
     }
 
-    /// Writes it, whole or not at all, and safe from a crash of the machine.
+    /// Writes the record completely or not at all, and syncs it to the disk.
     pub(super) fn write(&self) -> Result<(), WorktreeFault> {
         let path = beside(self.worktree.outer());
         let all = self.worktree.all();
@@ -68,7 +69,7 @@ impl Record {
         put().map_err(WorktreeFault::io("write", path))
     }
 
-    /// Forgets the worktree.
+    /// Removes the record.
     pub(super) fn forget(&self) -> Result<(), WorktreeFault> {
         let path = beside(self.worktree.outer());
         match fs::remove_file(&path) {
@@ -78,7 +79,7 @@ impl Record {
     }
 }
 
-/// The path of the record on the worktree in a folder.
+/// Returns the path of the record for the outer folder of a worktree.
 pub(super) fn beside(outer: &Path) -> PathBuf {
     let mut name: OsString = outer.file_name().unwrap_or_default().to_owned();
     name.push(".json");

@@ -1,5 +1,5 @@
-//! Removes a worktree that holds nothing any more, and its branch where that has no commit of its own. Work that is not committed is
-//! removed only for who asks for just that.
+//! Removes worktrees without uncommitted work, and their branches if these have no new commits.
+//! Uncommitted work is removed only on explicit request.
 
 use super::door::Door;
 use super::look::Work;
@@ -13,24 +13,25 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
 
-/// How the name of a worktree begins that is on its way out.
+/// The prefix of the name of a worktree that is being removed.
 const GONE: &str = ".gone-";
 
-/// What is left of a worktree.
+/// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// Why it is still there, a clause; `None` where it is gone.
+    /// The reason why the worktree is still there, as a clause; `None` if it was removed.
     pub stays: Option<String>,
-    /// Whether its branch is there: one that has a commit of its own stays.
+    /// True if the branch still exists. A branch with new commits stays.
     pub has_branch: bool,
 }
 
 impl Record {
-    /// Removes the worktree and forgets it, unless something is in it that is nowhere else; with `discard` also that. Nobody may be at
-    /// work in it. Whoever was interrupted does it again. What git ignores goes with it.
+    /// Removes the worktree, its ignored files and its record. If it has work that is nowhere else,
+    /// it stays, unless `discard` is set. No process may be at work in it. After an interruption,
+    /// another call completes the removal.
     ///
     /// # Errors
-    /// [`WorktreeFault`].
+    /// [`WorktreeFault`] if git or the file system fails.
     pub async fn remove(
         &self,
         discard: bool,
@@ -61,7 +62,7 @@ impl Record {
                 self.at("unlinked")?;
                 worktree.delete_branch(&self.base, &git, stop).await?
             }
-            // Without its repository nothing else knows of it.
+            // Without a repository, only the record refers to the worktree.
             Err(WorktreeFault::NoRepository { .. } | WorktreeFault::Bare { .. }) => {
                 self.put_aside()?;
                 false
@@ -79,7 +80,7 @@ impl Record {
         Ok(Left { stays: None, has_branch })
     }
 
-    /// In one step: from here on nobody finds it half removed.
+    /// Renames the folder in one step, so that no process finds it half removed.
     fn put_aside(&self) -> Result<(), WorktreeFault> {
         let folder = self.worktree.outer();
         let aside = gone(folder);
@@ -100,12 +101,14 @@ impl Record {
 }
 
 impl Worktree {
-    /// Has git forget it: removes what git keeps of it, whether that is whole or not. Its door must be open.
+    /// Removes git's data about the worktree, even if it is incomplete. The caller must hold the
+    /// lock of the repository.
     pub(super) fn unlink(&self, common: &Path) -> Result<(), WorktreeFault> {
         let all = common.join("worktrees");
         let own = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let end = format!("/{}/{own}/.git", self.name());
-        // Git puts a number behind a name that is taken, and `-` for what no reference may have.
+        // Git appends a number to a name that is taken, and writes `-` for characters that
+        // references cannot have.
         let plain = |name: &str| name.replace(|c: char| !c.is_alphanumeric() && c != '_', "-");
         let is_named_so = |name: &str| {
             plain(name).strip_prefix(&plain(&own)).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
@@ -121,17 +124,18 @@ impl Worktree {
         Ok(())
     }
 
-    /// The commit that its branch is at; `None` where there is none.
+    /// Returns the commit of the branch; `None` if there is no branch.
     pub(super) async fn tip(&self, git: &Git, stop: &CancellationToken) -> Result<Option<String>, WorktreeFault> {
         let answer = git.run(&["rev-parse", "--quiet", "--verify", &self.full_branch()], b"", 200, stop).await?;
         let tip = String::from_utf8_lossy(&answer.output).trim().to_owned();
         Ok(Some(tip).filter(|tip| answer.code == 0 && !tip.is_empty()))
     }
 
-    /// Deletes the branch of one that is gone, where that is at this commit and nobody has it checked out; gives whether there is one still.
+    /// Deletes the branch of a removed worktree if it is at `commit` and not checked out. Returns
+    /// whether the branch still exists.
     ///
     /// # Errors
-    /// [`WorktreeFault`].
+    /// [`WorktreeFault`] if git fails or the lock cannot be taken.
     pub async fn forget_branch(
         &self,
         commit: &str,
@@ -145,7 +149,8 @@ impl Worktree {
         self.delete_branch(commit, &git, stop).await
     }
 
-    /// Deletes its branch where that is still at its base, and nobody has it checked out elsewhere; gives whether there is one.
+    /// Deletes the branch if it is still at `base` and not checked out elsewhere. Returns whether
+    /// the branch still exists.
     pub(super) async fn delete_branch(
         &self,
         base: &str,
@@ -165,7 +170,7 @@ impl Worktree {
     }
 }
 
-/// Removes what was on its way out when a process died.
+/// Erases worktrees whose removal was interrupted.
 pub(super) fn sweep(all: &Path, stop: &CancellationToken) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(GONE) {
@@ -174,13 +179,13 @@ pub(super) fn sweep(all: &Path, stop: &CancellationToken) {
     }
 }
 
-/// Where a worktree is on its way out.
+/// Returns the path of a worktree during its removal.
 fn gone(folder: &Path) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.with_file_name(format!("{GONE}{name}"))
 }
 
-/// Removes a folder, as far as it comes before the stop: the rest is swept away later.
+/// Removes a folder until `stop` is cancelled. A later sweep removes the rest.
 fn erase(folder: &Path, stop: &CancellationToken) {
     let entries = WalkDir::new(folder).contents_first(true).follow_links(false).into_iter().flatten();
     for entry in entries.take_while(|_| !stop.is_cancelled()) {
@@ -193,7 +198,7 @@ fn erase(folder: &Path, stop: &CancellationToken) {
     }
 }
 
-/// Lets the owner into a folder that somebody has closed.
+/// Restores the owner's access to a folder.
 fn open(folder: Option<&Path>) {
     use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = folder {

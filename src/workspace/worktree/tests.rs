@@ -1,4 +1,5 @@
-//! Worktrees of real repositories: what they are made from, what keeps them, and that nothing is left of them.
+//! Worktrees of real repositories: their base, the reasons why they stay, and their complete
+//! removal.
 
 mod corners;
 
@@ -76,14 +77,15 @@ impl Project {
         record.remove(discard, &self.env(), self.home.path(), &self.stop).await.unwrap()
     }
 
-    /// Why a worktree stays.
+    /// Returns the reason why a worktree stays.
     async fn kept(&self, worktree: &Worktree) -> String {
         let left = self.remove(worktree, false).await;
         assert!(worktree.folder.exists());
         left.stays.unwrap()
     }
 
-    /// Insists that nothing of any worktree is left: no folder, nothing in the repository, no branch but these.
+    /// Checks that no worktree is left: no folder, nothing in the repository, and no branches
+    /// except `branches`.
     async fn must_be_clear(&self, branches: &str) {
         let left: Vec<_> = fs::read_dir(self.all()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [""; 0]);
@@ -123,7 +125,7 @@ async fn a_worktree_is_the_newest_commit_on_a_branch_of_its_own_and_is_gone_with
     assert_eq!(worktree.branch, "fledge/mend-the-dates-r1");
     assert_eq!(project_of(&project.home.path().join("state"), &worktree.folder.join("sub")), Some(project.root()));
     assert_eq!(project_of(&project.home.path().join("state"), &project.root()), None);
-    // What is there is found again.
+    // A second call finds the existing worktree.
     project.try_to_make(&worktree, &RunId::new("r-1")).await.unwrap();
     put(&worktree.folder, "target/deep/built", "ignored");
     assert_eq!(project.remove(&worktree, false).await, GONE);
@@ -147,7 +149,7 @@ async fn a_branch_stays_that_has_a_commit_of_its_own() {
 #[tokio::test]
 async fn work_that_is_nowhere_else_is_removed_for_nobody_but_who_asks_for_that() {
     let project = Project::new(&[("a", "1"), (".gitignore", "target\n")]).await;
-    // However the user's git is configured to look at it.
+    // These settings of the user do not matter.
     project.git(&["config", "status.showUntrackedFiles", "no"]).await;
     project.git(&["config", "status.relativePaths", "true"]).await;
     let worktree = project.make("r-1").await;
@@ -163,11 +165,11 @@ async fn work_that_is_nowhere_else_is_removed_for_nobody_but_who_asks_for_that()
             project.git_in(&worktree.folder, command).await;
         }
         let why = project.kept(&worktree).await;
-        assert!(why.starts_with("it has work that is not committed: "), "{case}: {why}");
+        assert!(why.starts_with("it has uncommitted changes: "), "{case}: {why}");
         project.git_in(&worktree.folder, &["reset", "-q", "--hard"]).await;
     }
     put(&worktree.folder, "new/deep", "");
-    assert_eq!(project.kept(&worktree).await, "it has work that is not committed: new/");
+    assert_eq!(project.kept(&worktree).await, "it has uncommitted changes: new/");
     fs::remove_dir_all(worktree.folder.join("new")).unwrap();
     project.git_in(&worktree.folder, &["checkout", "-q", "--detach"]).await;
     project.git_in(&worktree.folder, &["commit", "-q", "--allow-empty", "-m", "loose"]).await;
@@ -181,17 +183,17 @@ async fn work_that_is_nowhere_else_is_removed_for_nobody_but_who_asks_for_that()
 async fn nothing_that_stands_in_a_worktree_leads_the_look_at_it_elsewhere() {
     let project = Project::new(&[("a", "1")]).await;
     let worktree = project.make("r-1").await;
-    // To git that looks for itself this would be a clean repository.
+    // By its own `.git`, this would be a clean repository.
     put(&worktree.folder, "a", "changed");
     fs::remove_file(worktree.folder.join(".git")).unwrap();
     project.git_in(&worktree.folder, &["init", "-q"]).await;
     project.git_in(&worktree.folder, &["add", "-A"]).await;
     project.git_in(&worktree.folder, &["commit", "-qm", "x"]).await;
-    assert_eq!(project.kept(&worktree).await, "it has work that is not committed: a");
-    // What git keeps of it is gone: nothing can be told.
+    assert_eq!(project.kept(&worktree).await, "it has uncommitted changes: a");
+    // Without git's data, the contents cannot be judged.
     fs::remove_dir_all(project.root().join(".git/worktrees")).unwrap();
     let why = project.kept(&worktree).await;
-    assert!(why.starts_with("what is in it cannot be told: git knows it no more"), "{why}");
+    assert!(why.starts_with("cannot check its content: git no longer knows it"), "{why}");
     assert_eq!(project.remove(&worktree, true).await, GONE);
     project.must_be_clear("").await;
 }
@@ -205,9 +207,9 @@ async fn of_submodules_it_is_said_that_they_are_empty_and_work_in_their_folders_
     project.commit_all().await;
     let (worktree, run) = project.choose("r-1");
     let made = project.try_to_make(&worktree, &run).await.unwrap();
-    assert!(made.notes[0].starts_with("the worktree has nothing of the submodules `lib`: "), "{:?}", made.notes);
+    assert!(made.notes[0].starts_with("the worktree does not contain the submodules `lib`: "), "{:?}", made.notes);
     put(&worktree.folder, "lib/new", "");
-    assert_eq!(project.kept(&worktree).await, "it has work that is not committed: lib/");
+    assert_eq!(project.kept(&worktree).await, "it has uncommitted changes: lib/");
     fs::remove_file(worktree.folder.join("lib/new")).unwrap();
     assert_eq!(project.remove(&worktree, false).await, GONE);
     project.must_be_clear("").await;
@@ -257,7 +259,7 @@ async fn what_is_of_somebody_else_is_neither_taken_nor_removed() {
     assert!(matches!(fault, WorktreeFault::InTheWay { .. }), "{fault}");
     assert!(worktree.folder.join("mine").exists());
     fs::remove_dir_all(worktree.outer()).unwrap();
-    // A stop leaves nothing that is not taken up.
+    // After a stop, another call completes everything.
     let stopped = CancellationToken::new();
     stopped.cancel();
     let fault = worktree.make(&run, &project.env(), project.home.path(), &stopped).await.unwrap_err();

@@ -168,7 +168,7 @@ fn l34(wire: Wire) -> Vec<Case> {
         return Vec::new();
     }
     let recorded = |played: &Played| {
-        let is_told = |warning: &String| warning.contains("ended its turn and called a tool");
+        let is_told = |warning: &String| warning.contains("called a tool in an answer that ends its turn");
         holds(played.result.warnings.iter().any(is_told), || format!("{:?}", played.result.warnings))
     };
     let none = wire.whole(&say("").stopping(Stop::Tools));

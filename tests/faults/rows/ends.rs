@@ -30,7 +30,7 @@ fn measured(wire: Wire, body: &str) -> Script {
 /// The warnings that say so of the model's server: one, however often it happened.
 fn is_warned(played: &Played) -> Result<(), String> {
     let warnings = &played.result.warnings;
-    let count = warnings.iter().filter(|warning| warning.contains("left out what ends an answer")).count();
+    let count = warnings.iter().filter(|warning| warning.contains("does not mark the end of an answer")).count();
     holds(count == 1, || format!("{warnings:?}"))
 }
 

@@ -74,7 +74,7 @@ pub(super) fn an_answer_cut_off_is_asked_to_go_on_a_few_times() {
     let mut walk = Walk::calling(charter());
     for call in 3..6 {
         walk = walk.answer(says(StopReason::OutputLimit, "and so")).gives("CallingModel", &[call_model(call)]);
-        assert!(heard(&walk.run)[0].ends_with("Go on exactly where it stopped."));
+        assert!(heard(&walk.run)[0].ends_with("Continue exactly where it stopped."));
     }
     walk.answer(says(StopReason::OutputLimit, "and so")).ends_as(Reason::ModelProtocol);
 }
@@ -221,7 +221,7 @@ pub(super) fn a_no_or_silence_is_the_call_s_result() {
     let walk = Walk::calling(Charter { confirm_within_ms: Some(30_000), ..charter() }).answer(two);
     let no = |call| Event::ConfirmationAnswered { call, approved: false, note: "not today".into() };
     for (walk, denial) in
-        [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: nobody answered in time")]
+        [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: no answer in time")]
     {
         let walk = walk.gives("RunningTools", &[run_tool(4, "c2", "files-read")]);
         assert_eq!(heard(&walk.answer(ran(ToolOutcome::ok("text"))).run), [denial, "text"]);
@@ -274,7 +274,7 @@ pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is
         let checkpoint = Some(nature::tree(if turn % 2 == 0 { '0' } else { '1' }));
         let after = |call| Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint };
         walk = walk.answer(after);
-        if heard(&walk.run).iter().any(|heard| heard.contains("to and fro")) {
+        if heard(&walk.run).iter().any(|heard| heard.contains("back and forth")) {
             told.push(turn);
         }
         if walk.run.label() != "CallingModel" {
@@ -289,7 +289,7 @@ pub(super) fn files_that_are_changed_to_and_fro_are_a_loop_of_which_the_model_is
 pub(super) fn what_was_looked_up_is_told_to_the_model() {
     let walk = everywhere()[8].clone().answer(|call| Event::QueryAnswered { call, answer: "fn main() {}".into() });
     let heard = heard(&walk.gives("CallingModel", &[call_model(4)]).run);
-    assert_eq!(heard, ["You asked for this; next time call the tool.\n\nfn main() {}"]);
+    assert_eq!(heard, ["You asked for this. Next time, call the tool.\n\nfn main() {}"]);
 }
 
 fn compacted(result: Result<&str, &str>) -> Walk {

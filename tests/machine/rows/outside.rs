@@ -64,7 +64,7 @@ pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
     let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert_eq!((result.reason, result.verification, result.turns), (Reason::Verified, Verification::Passed, 0));
     assert_eq!((result.tree, result.attempts.len()), (Some(nature::proof().base), 1));
-    assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
+    assert_eq!(result.message, "the gate already passes: there is nothing to fix");
     assert_eq!(result.warnings, ["a lane has written"]);
     let commits = Charter { commits: true, ..fix() };
     let proof = nature::proof();
@@ -80,7 +80,7 @@ fn a_fix_that_an_older_program_planned_ends_as_it_did() {
     let walk = Walk::planning(Charter { is_fix: true, ..charter() }).answer(planned(plan));
     let result = walk.answer(|call| Event::ReportSaved { call, saved: Box::default() }).run.result().expect("a result");
     assert_eq!((result.reason, result.tree, result.attempts.len()), (Reason::Verified, None, 0));
-    assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
+    assert_eq!(result.message, "the gate already passes: there is nothing to fix");
 }
 
 #[test]
@@ -150,7 +150,8 @@ pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
     let result = walk.run.result().expect("a result");
     assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
     assert_eq!((result.verification, result.commit), (Verification::Passed, None));
-    let ways = "`fledge runs resume run` tries again, `fledge apply run --branch NAME` brings it onto a branch";
+    let ways = "try again with `fledge runs resume run`, \
+        or put the work on a branch with `fledge apply run --branch NAME`";
     assert!(result.message.ends_with(&format!(": it moved; {ways}")), "{}", result.message);
 }
 
@@ -159,7 +160,7 @@ pub(super) fn a_failed_gate_sends_the_run_back_with_its_feedback() {
     let walk = Walk::verifying(charter()).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
     assert_eq!(
         heard(&walk.run),
-        ["The project's checks were run on your work and failed. Mend the cause and finish again. \
+        ["The project's checks ran on your work and failed. Fix the cause, then finish again. \
           After this, 2 more attempts are left.\n\n1 test failed"]
     );
     let again = walk.answer(says(StopReason::EndTurn, "Mended."));

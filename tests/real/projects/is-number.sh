@@ -7,5 +7,5 @@ honest() { echo '// more' >>index.js; }
 broken() { sed -i 's/num - num === 0/num - num !== 0/' index.js; }
 dependency() {
     npm install --silent --no-audit --no-fund escape-html@1.0.3
-    printf "\nmodule.exports.escape = require('escape-html');\n" >>index.js # mocha runs test.js only where there is no folder test
+    printf "\nmodule.exports.escape = require('escape-html');\n" >>index.js # mocha runs test.js only if there is no folder `test`
 }

@@ -1,7 +1,7 @@
 stack='Java, Maven'
 repository=semver4j/semver4j
 commit=b2a4cd2190dde144b2a979fc5eb7b09a5af097fc
-install() { mvn -q -B test; } # its `verify` signs, and needs a key
+install() { mvn -q -B test; } # `mvn verify` signs, which needs a key
 check() { mvn -q -B test; }
 honest() {
     echo '// more' >>src/main/java/org/semver4j/SemverException.java

@@ -38,7 +38,7 @@ fn a_used_link_lets_who_has_a_session_in_and_shows_everyone_else_the_command() {
     assert_eq!((entered.status, entered.header("location"), entered.header("set-cookie")), (303, Some("/"), None));
     let guessed = ask(&link, &own, &format!("Cookie: fledge-{}=AAAAAAAAAAAAAAAA\r\n", server.address.port()));
     assert_eq!(guessed.status, 403);
-    assert!(guessed.body.contains("This link does not work any more"), "{}", guessed.body);
+    assert!(guessed.body.contains("This link no longer works"), "{}", guessed.body);
     let locked = ask("/", &own, "");
     assert_eq!(locked.status, 401);
     assert!(locked.body.contains("fledge serve link -C /"), "{}", locked.body);

@@ -56,11 +56,11 @@ fn fledges_own_jobs_run_at_the_first_start_and_whenever_they_are_asked_to() {
     assert_eq!(send(&server, "POST", "/v1/jobs/nothing/run", "").status, 404);
     assert_eq!(server.get("/v1/jobs/nothing/history").status, 404);
     let said = place.says(&["jobs", "run", "memory-expiry"], &[("FLEDGE_SERVE_TOKEN", TOKEN)]);
-    assert!(said == "exit 0\nthe job `memory-expiry` begins\n" || said.contains("it runs already"), "{said}");
+    assert!(said == "exit 0\nstarting job `memory-expiry`\n" || said.contains("already running"), "{said}");
     assert_eq!(json_of(&server.get("/healthz"))["jobs"], "ok");
     server.stop();
     let said = place.says(&["jobs", "run", "memory-expiry"], &[]);
-    assert!(said.starts_with("exit 2\nerror: no server tends the jobs of PLACE/project"), "{said}");
+    assert!(said.starts_with("exit 2\nerror: no server is running for PLACE/project"), "{said}");
     let said = place.says(&["jobs", "run", "memory-expire"], &[]);
     assert!(said.contains("did you mean `memory-expiry`?"), "{said}");
 }
@@ -134,16 +134,16 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     let said = place.says(&["monitors", "checkin", "backup", "error"], &[]);
     assert_eq!(said, "exit 0\n`backup` is failing\n");
     let said = place.says(&["monitors", "add", "pulse", "--schedule", "every 10m", "--margin", "2m"], &[]);
-    assert_eq!(said, "exit 0\n`pulse` is expected from now on\n");
+    assert_eq!(said, "exit 0\n`pulse` added\n");
     let said = place.says(&["monitors", "tell", "pulse", "--command", "true"], &[]);
-    assert_eq!(said, "exit 0\nchanges of its health run `true`\n");
+    assert_eq!(said, "exit 0\nchanges of health run `true`\n");
     let said = place.says(&["monitors", "tell", "pulse", "--webhook", "https://example.org/hook/s3cret"], &[]);
     assert!(
-        said.contains("are sent to https://example.org, instead of the program `true`; each message is signed"),
+        said.contains("are sent to https://example.org, instead of the program `true`; messages are signed"),
         "{said}"
     );
     let said = place.says(&["monitors", "tell", "pulse", "--nobody"], &[]);
-    assert_eq!(said, "exit 0\nchanges of its health are sent to no one, instead of https://example.org\n");
+    assert_eq!(said, "exit 0\nchanges of health are sent to no one, instead of https://example.org\n");
     place.says(&["monitors", "checkin", "pulse", "in_progress", "--id", "8"], &[]);
     let shown = place.says(&["monitors", "show", "pulse"], &[]);
     assert!(shown.contains("  in_progress  client"), "{shown}");

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Holds a server to the document that it gives of itself: openapi.sh [FOLDER FOR TOOLS] [FLEDGE]
-# The document is validated, and then requests are made of it, sound and broken ones: no answer is a failure of the server's own, and each is as
-# the document says. The tools come from PyPI, each in one version, where they are not there yet.
+# Checks a server against its own OpenAPI document: openapi.sh [FOLDER FOR TOOLS] [FLEDGE]
+#
+# The script validates the document and derives valid and invalid requests from it. No answer may be
+# an internal error of the server, and each must match the document. The script installs missing
+# tools from PyPI, each in a fixed version.
 set -eu
 here=$(cd "$(dirname "$0")/../../.." && pwd)
 tools=${1:-$here/target/openapi}
@@ -40,7 +42,7 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 bearer="Authorization: Bearer $FLEDGE_SERVE_TOKEN"
-# One run to look at: its id is put into every path that wants one, the second time.
+# Makes one run. In the second pass, every path with a run id gets the id of this run.
 "$tools/venv/bin/python" - "$url" "$place" <<'PYTHON'
 import json, os, sys, time, urllib.request
 
@@ -65,7 +67,7 @@ open(place + "/any.toml", "w").write("")
 PYTHON
 "$tools/venv/bin/openapi-spec-validator" "$place/openapi.json"
 for with in any known; do
-    # Streams never end by themselves, so what they send is not for a tool that waits for whole answers.
+    # Streams never end by themselves, and the tool waits for complete answers, so they are excluded.
     "$tools/venv/bin/schemathesis" --config-file "$place/$with.toml" run "$place/openapi.json" --url "$url" --header "$bearer" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
         --exclude-path-regex '/events$' --phases examples,coverage,fuzzing \

@@ -71,14 +71,14 @@ fn a_token_that_others_may_read_is_not_used() {
     server.stop();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o640)).unwrap();
     let said = place.says(&["serve", "--listen", "127.0.0.1:0"], &[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("others may read it (mode 640)"), "{said}");
+    assert!(said.starts_with("exit 2\n") && said.contains("others can read the file (mode 640)"), "{said}");
     // One that was given may be mounted so: it is taken, and that is said.
     let given = place.path().join("given");
     fs::write(&given, format!("{TOKEN}\n")).unwrap();
     fs::set_permissions(&given, fs::Permissions::from_mode(0o644)).unwrap();
     let server = place.serve_with(&["--token-file", &given.display().to_string()], &[]);
     assert_eq!(server.get("/healthz").status, 200);
-    server.says("others may read the token in");
+    server.says("others can read the token in");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_project_has_one_server_and_the_next_is_told_which() {
     let server = place.serve(&[]);
     let said = place.says(&["serve", "--listen", "127.0.0.1:0"], &[]);
     let pid = server.pid().as_raw_nonzero().get();
-    assert!(said.starts_with("exit 2\nerror: another server has this project: process "), "{said}");
+    assert!(said.starts_with("exit 2\nerror: another server already serves this project: process "), "{said}");
     assert!(
         said.contains(&format!("process {pid} on ")) && said.contains(&format!("http://{}", server.address)),
         "{said}"
@@ -157,7 +157,7 @@ fn what_does_not_end_within_the_grace_is_cut_off() {
     let begun = Instant::now();
     let (code, log) = server.stop();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("some requests were not answered within the grace"), "{log}");
+    assert!(log.contains("some requests were not answered within the grace period"), "{log}");
     assert!(begun.elapsed() < SOON);
 }
 
@@ -174,7 +174,7 @@ fn streams_end_with_a_comment_when_the_server_stops() {
     kill_process(server.pid(), Signal::TERM).unwrap();
     let mut rest = String::new();
     socket.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("content-type: text/event-stream") && rest.contains(": the server stops\n"), "{rest}");
+    assert!(rest.contains("content-type: text/event-stream") && rest.contains(": the server is stopping\n"), "{rest}");
     assert!(rest.ends_with("0\r\n\r\n"), "the stream is whole: {rest}");
     assert_eq!(server.ended().0, Some(0));
 }

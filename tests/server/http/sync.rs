@@ -61,7 +61,7 @@ fn a_run_of_another_machine_is_listed_shown_and_streamed_and_nobody_here_goes_on
     assert!(!theirs.is_empty());
     assert_eq!(ours, theirs);
     let (code, _, said) = ran(&here, &["runs", "resume", run], &[]);
-    assert!(code == 2 && said.contains("only there it can be gone on with"), "{code}: {said}");
+    assert!(code == 2 && said.contains("resume it there"), "{code}: {said}");
     let (code, _, said) = ran(&here, &["runs", "show", "last"], &[]);
     assert_eq!(code, 2, "the last run is one of this machine: {said}");
     let traces = [ours.concat(), whole.to_string(), events.body].concat();
@@ -118,8 +118,11 @@ fn no_server_changes_how_a_run_ends_and_what_it_was_not_told_is_sent_later() {
     let (code, _, _) = ran(&there, &RUN, &[]); // before anything was sent
     assert_eq!(code, 0);
     let (code, _, said) = with(&RUN, "http://127.0.0.1:9");
-    assert!(code == 0 && said.contains("not all is sent: cannot connect to http://127.0.0.1:9"), "{code}: {said}");
-    assert_eq!(said.matches("not all is sent").count(), 1, "{said}");
+    assert!(
+        code == 0 && said.contains("not all records were sent: cannot connect to http://127.0.0.1:9"),
+        "{code}: {said}"
+    );
+    assert_eq!(said.matches("not all records were sent").count(), 1, "{said}");
     let server = here.serve(&[]);
     let (code, said, _) =
         ran(&there, &["sync", "--sync", &url(&server)], &[("FLEDGE_SYNC_TOKEN", "wr0ng-token-0123456789")]);
@@ -127,7 +130,7 @@ fn no_server_changes_how_a_run_ends_and_what_it_was_not_told_is_sent_later() {
     assert_eq!(listed(&server).len(), 0);
     let (code, said, hint) = with(&["sync"], &url(&server));
     assert!(code == 0 && said.starts_with("1 run sent, "), "{code}: {said}");
-    assert!(hint.contains("1 run from before anything was sent: --all sends them too"), "{hint}");
+    assert!(hint.contains("1 run from before the first sync; pass --all to send them too"), "{hint}");
     let (code, said, _) = with(&["sync", "--all", "--json"], &url(&server));
     let data: Value = serde_json::from_str(&said).unwrap();
     assert_eq!((code, data["runs"].as_u64(), data["left"].as_u64()), (0, Some(1), Some(0)), "{said}");
@@ -149,9 +152,9 @@ fn a_server_that_cannot_be_told_is_refused_before_the_run_begins() {
     let token = [("FLEDGE_SYNC_TOKEN", TOKEN)];
     assert!(refused(&to("http://fledge.example.com"), &token).contains("not https"));
     assert!(refused(&to("fledge.example.com"), &token).contains("https://HOST"));
-    assert!(refused(&["sync"], &token).contains("no server is named"));
+    assert!(refused(&["sync"], &token).contains("no sync server is configured"));
     fs::write(there.path().join("project/fledge.yaml"), "sync: { url: 'https://evil.example' }\n").unwrap();
-    assert!(refused(&RUN, &token).contains("could tell somebody else's machine of your runs"));
+    assert!(refused(&RUN, &token).contains("could report your runs to a server that you did not choose"));
     let runs = ran(&there, &["runs", "list", "--json"], &[]).1;
     assert!(!runs.contains("Of another machine"), "{runs}");
 }
@@ -186,7 +189,7 @@ fn a_server_tells_another_one_of_its_runs_by_a_job_that_says_when_it_cannot() {
         telling.get("/v1/jobs/sync/history").body.contains("cannot connect to http://127.0.0.1")
     });
     let (code, said) = telling.stop();
-    assert!(code == Some(0) && said.contains("`fledge sync` sends it later"), "{code:?} {said}");
+    assert!(code == Some(0) && said.contains("run `fledge sync` to send the rest"), "{code:?} {said}");
 }
 
 fn post(server: &Server, path: &str, body: &str) -> Answer {

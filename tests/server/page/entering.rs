@@ -27,7 +27,7 @@ fn a_used_link_enters_with_a_session_and_without_one_the_page_names_the_command(
         assert_eq!(browser.js(wide), 0);
     }
     browser.go(&used);
-    browser.until_text("h1", "This link does not work any more");
+    browser.until_text("h1", "This link no longer works");
     let made = place.fledge(&["serve", "link"]).output().unwrap();
     browser.go(String::from_utf8(made.stdout).unwrap().trim());
     browser.until("document.getElementById('connection')?.dataset.state === 'live'");

@@ -10,7 +10,7 @@ fn a_task_with_mistakes_is_told_line_by_line_and_a_good_one_begins() {
     browser.click(".top a", "New run");
     browser.until("document.querySelector('[name=task]')");
     browser.click("form.begin button", "Begin");
-    browser.until_text("[name=task] ~ .fault", "Say what is to be done.");
+    browser.until_text("[name=task] ~ .fault", "Describe what to do.");
     browser.js("document.querySelector('[name=task]').focus()");
     browser.press("---\nmax_retrys: 1\n---\n# Make the file");
     browser.click("form.begin button", "Begin");
@@ -65,7 +65,7 @@ fn a_task_is_chosen_with_its_parameters_model_lane_and_budget_and_each_fault_is_
     choose(&browser, "budget", "?");
     browser.click("form.begin button", "Begin");
     browser.until_text("[name=param-what] ~ .fault", "This parameter needs a value.");
-    browser.until_text("[name=usd] ~ .fault", "Give an amount above 0.");
+    browser.until_text("[name=usd] ~ .fault", "Enter an amount above 0.");
     assert_eq!(browser.js("return document.activeElement.name"), "param-what");
     assert_eq!(browser.js("return document.activeElement.getAttribute('aria-invalid')"), "true");
     browser.press("the file");

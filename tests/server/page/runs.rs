@@ -33,7 +33,7 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
     browser.until_text(".runs", "Make the first file");
     browser.until("location.hash === '#/runs?q=first'");
     browser.go(&place.page("#/runs?state=failed"));
-    browser.until_text("main", "No run is like that.");
+    browser.until_text("main", "No matching runs.");
     assert_eq!(browser.js("return document.querySelector('[name=state]').value"), "failed");
     browser.must_be_silent();
 }

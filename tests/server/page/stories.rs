@@ -121,7 +121,7 @@ fn a_run_is_cancelled_once_that_is_confirmed() {
     browser.go(&place.page(&format!("#/runs/{id}")));
     browser.until_text(".story", "This takes long");
     browser.click("button", "Cancel the run…");
-    browser.click("dialog button", "Let it go on");
+    browser.click("dialog button", "Keep running");
     browser.until("!document.querySelector('dialog')");
     browser.until_text(".state", "running");
     browser.click("button", "Cancel the run…");

@@ -9,7 +9,7 @@ fn a_monitor_shows_its_health_and_what_was_heard_as_a_strip_of_different_forms()
     long_test!();
     let Some((place, browser)) = Place::open(Model::new([])) else { return };
     browser.click(".top a", "Monitors");
-    browser.until_text("main", "There are none.");
+    browser.until_text("main", "No monitors.");
     let name = "Backup <b>of</b> all";
     place.api(
         "POST",

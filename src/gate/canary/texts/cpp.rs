@@ -3,7 +3,7 @@
 use super::{Draft, Group, Plain, tokens, used};
 use std::collections::BTreeSet;
 
-/// GoogleTest's assertions behind `EXPECT_` and `ASSERT_`, each with a use that fails.
+/// The endings of GoogleTest's `EXPECT_` and `ASSERT_` macros, each with arguments that fail.
 #[rustfmt::skip]
 const GOOGLE: [(&str, &str); 16] = [
     ("EQ", "(1, 2)"), ("NE", "(1, 1)"), ("LT", "(2, 1)"), ("LE", "(2, 1)"), ("GT", "(1, 2)"), ("GE", "(1, 2)"),
@@ -11,7 +11,8 @@ const GOOGLE: [(&str, &str); 16] = [
     ("STRCASEEQ", "(\"{mark}\", \"\")"), ("DOUBLE_EQ", "(1.0, 2.0)"), ("FLOAT_EQ", "(1.0f, 2.0f)"),
     ("NEAR", "(1.0, 2.0, 0.1)"), ("NO_THROW", "(throw 1)"), ("ANY_THROW", "((void)0)"),
 ];
-/// The assertions of Catch2 and doctest behind `REQUIRE` and `CHECK`, each with a use that fails.
+/// The endings of the `REQUIRE` and `CHECK` macros of Catch2 and doctest, each with arguments that
+/// fail.
 #[rustfmt::skip]
 const CATCH: [(&str, &str); 10] = [
     ("", "(\"{mark}\"[0] == 0)"), ("_FALSE", "(\"{mark}\"[0] != 0)"), ("_EQ", "(\"{mark}\"[0], 0)"),
@@ -19,9 +20,10 @@ const CATCH: [(&str, &str); 10] = [
     ("_THROWS", "((void)\"{mark}\")"), ("_NOTHROW", "(throw 1)"),
 ];
 
-/// The base's file with more tests, by the macros of its framework: a build names the files that it
-/// compiles, so a new file would not be one of them. They are behind the last test, because what it
-/// uses may be known there alone. `None` where the framework is not known.
+/// Returns the base's file with added tests that use the macros of its framework. A build lists the
+/// files that it compiles, so it would ignore a new file. The added tests follow the last test,
+/// because the names that they use may be known only there. `None` if the framework is unknown or
+/// the place is inside an `#if`.
 pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
     let includes =
         |name: &str| like.lines().any(|line| line.trim_start().starts_with("#include") && line.contains(name));
@@ -47,7 +49,7 @@ pub(in crate::gate::canary) fn cpp(path: &str, like: &str) -> Option<Draft> {
     })
 }
 
-/// The line that begins the last test, and where the test ends.
+/// Returns the first line of the last test, and the position where the test ends.
 fn last_test(text: &str) -> (&str, usize) {
     let (mut at, mut last, mut end) = (0, "", None);
     for line in text.split_inclusive('\n') {
@@ -61,7 +63,8 @@ fn last_test(text: &str) -> (&str, usize) {
     (last, end.unwrap_or(text.len()))
 }
 
-/// Tests by themselves, and tests with the fixture of the last one.
+/// Returns tests that use the fixture of the last test, if it has one, and a test without a
+/// fixture.
 fn google(last: &str, names: &BTreeSet<&str>) -> Vec<Group> {
     let fixture = last.strip_prefix("TEST_F(").and_then(|last| last.split_once(',')).map(|(fixture, _)| fixture.trim());
     let opening = |fixture: Option<&str>| match fixture {
@@ -94,7 +97,8 @@ fn google_test(open: &str, body: &str) -> String {
     format!("{open} {{\n    {body};\n}}\n")
 }
 
-/// Catch2 prints a comparison as it stands in the source, so the test prints its mark separately.
+/// Returns tests for Catch2 and doctest. Catch2 prints a comparison as the source has it, so each
+/// test prints its mark separately.
 fn catch(names: &BTreeSet<&str>) -> Vec<(String, String)> {
     let test = |form: String, body: String| {
         (form, format!("TEST_CASE(\"{{name}}\") {{\n    INFO(\"{{mark}}\");\n    {body};\n}}\n"))

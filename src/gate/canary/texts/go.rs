@@ -3,7 +3,7 @@
 use super::{Draft, Group, Plain, package_of, tokens, used};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a test fails by its `testing.T`.
+/// Methods of `testing.T` that make a test fail, each with arguments.
 const OWN: [(&str, &str); 6] = [
     ("Fatal", "(\"{mark}\")"),
     ("Fatalf", "(\"{mark}\")"),
@@ -12,7 +12,7 @@ const OWN: [(&str, &str); 6] = [
     ("Fail", "()"),
     ("FailNow", "()"),
 ];
-/// Testify's assertions, each with a use that fails.
+/// Assertions of Testify, each with arguments that fail.
 #[rustfmt::skip]
 const TESTIFY: [(&str, &str); 22] = [
     ("Equal", "(t, \"{mark}\", \"\")"), ("NotEqual", "(t, \"{mark}\", \"{mark}\")"),
@@ -27,8 +27,9 @@ const TESTIFY: [(&str, &str); 22] = [
     ("Fail", "(t, \"{mark}\")"),
 ];
 
-/// A file for each package of a folder (a package has one more for its tests from outside), with a
-/// test for each form of assertion that its tests use. `None` where no file has a package clause.
+/// Returns a file for each package of a folder, with a test for each form of assertion that its
+/// tests use. A folder has a second package if it has external tests. `None` if no file has a
+/// package clause.
 pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Option<Vec<Draft>> {
     let mut packages: BTreeMap<&str, (&str, String)> = BTreeMap::new();
     for (like, text) in likes {
@@ -55,7 +56,7 @@ pub(in crate::gate::canary) fn go(folder: &str, likes: &[(&str, &str)]) -> Optio
     (!packages.is_empty()).then(|| packages.into_iter().map(draft).collect())
 }
 
-/// The tests, and what they import.
+/// Returns the tests with their forms, and the packages that they import.
 fn tests(text: &str) -> (Vec<(String, String)>, BTreeSet<String>) {
     let names = tokens(text);
     let of = |receiver: &str| -> BTreeSet<&str> {

@@ -1,10 +1,10 @@
-//! Planted tests for JUnit and TestNG: in each test class of the base, with its base class, rules and
-//! extensions, and in a class of their own.
+//! Planted tests for JUnit and TestNG. They are added to each test class of the base, with its base
+//! class, rules and extensions, and to a new class.
 
 use super::{Draft, Group, Plain, tokens, used};
 use std::collections::BTreeSet;
 
-/// The assertions of JUnit and TestNG, each with a use that fails.
+/// Assertions of JUnit and TestNG, each with arguments that fail.
 #[rustfmt::skip]
 const ASSERTIONS: [(&str, &str); 13] = [
     ("assertEquals", "(\"{mark}\", \"\")"), ("assertNotEquals", "(\"{mark}\", \"{mark}\")"),
@@ -16,7 +16,7 @@ const ASSERTIONS: [(&str, &str); 13] = [
     ("assertDoesNotThrow", "((org.junit.jupiter.api.function.Executable) () -> { throw new RuntimeException(\"{mark}\"); })"),
     ("assertIterableEquals", "(java.util.Collections.singletonList(\"{mark}\"), java.util.Collections.emptyList())"),
 ];
-/// AssertJ's assertions, each behind a value for which it fails.
+/// Assertions of AssertJ, each called on a value for which it fails.
 #[rustfmt::skip]
 const ASSERTJ: [(&str, &str); 11] = [
     ("isEqualTo", "(\"{mark}\").isEqualTo(\"\")"), ("isNotEqualTo", "(\"{mark}\").isNotEqualTo(\"{mark}\")"),
@@ -27,8 +27,8 @@ const ASSERTJ: [(&str, &str); 11] = [
     ("isInstanceOf", "(\"{mark}\").isInstanceOf(Integer.class)"),
 ];
 
-/// The frameworks of Java, each with a word by which a file of its tests is known, the annotation of a test,
-/// the class with its assertions, and the base class and the beginning of a test's name.
+/// The test frameworks of Java. Each has a word that identifies its files, a test's annotation, the
+/// class with the assertions, the base class, and the prefix of test names.
 const FRAMEWORKS: [Framework; 4] = [
     Framework::of("org.junit.jupiter", "@org.junit.jupiter.api.Test", "org.junit.jupiter.api.Assertions."),
     Framework::of("org.testng", "@org.testng.annotations.Test", "org.testng.Assert."),
@@ -53,18 +53,18 @@ impl Framework {
         FRAMEWORKS.iter().find(|it| text.contains(it.word))
     }
 
-    /// A test with this body.
+    /// Returns a test with this body.
     fn test(&self, body: &str) -> String {
         let Self { annotation, test, .. } = self;
         format!("    {annotation}\n    public void {test}{{name}}() throws Exception {{\n        {body};\n    }}\n")
     }
 }
 
-/// A test that fails by itself.
+/// The body of a test that fails without an assertion.
 const THROW: &str = "throw new RuntimeException(\"{mark}\")";
 
-/// A test class in the package of the base's tests, for the same version of JUnit or for TestNG, with
-/// a test for each form of assertion that they use.
+/// Returns a new test class in the package and framework of the base's tests, with a test for each
+/// form of assertion that they use.
 pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Draft {
     let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
     let all = all.join("\n");
@@ -92,7 +92,7 @@ pub(in crate::gate::canary) fn junit(folder: &str, likes: &[(&str, &str)]) -> Dr
     }
 }
 
-/// The forms of AssertJ and Hamcrest that a text uses.
+/// Returns the forms of AssertJ and Hamcrest assertions that a text uses.
 fn of_libraries(text: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut forms = Vec::new();
     if text.contains("org.assertj.core.api") {
@@ -106,8 +106,9 @@ fn of_libraries(text: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
     forms
 }
 
-/// A test class of the base with more tests behind its own: what its base class, rules and extensions make of
-/// a failure, and what its assertions do, shows there. `None` where it is no class that can have tests.
+/// Returns a test class of the base with tests added after its own. They show how its base class,
+/// rules, extensions and assertions treat a failure. `None` if the file has no class that can have
+/// tests.
 pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<Draft> {
     let framework = Framework::find(text)?;
     let name = path.rsplit('/').next()?.strip_suffix(".java")?;
@@ -132,14 +133,15 @@ pub(in crate::gate::canary) fn in_class(path: &str, text: &str) -> Option<Draft>
     })
 }
 
-/// Returns whether a name calls an assertion of a framework: by itself, or with the class of assertions.
+/// Returns whether `call` is an assertion's name alone, or after the class `Assert` or
+/// `Assertions`.
 fn is_assertion(call: &str, name: &str) -> bool {
     let class = call.strip_suffix(name).and_then(|rest| rest.strip_suffix('.'));
     call == name
         || class.is_some_and(|class| ["Assert", "Assertions"].contains(&class.rsplit('.').next().unwrap_or(class)))
 }
 
-/// Returns whether a class has a method of this name itself, so that what it takes is not known.
+/// Returns whether a source declares a `void` method of this name, whose parameters are unknown.
 fn declares(text: &str, name: &str) -> bool {
     text.lines().any(|line| {
         let before = line.split_once(name).filter(|(_, rest)| rest.starts_with('(')).map(|(before, _)| before);
@@ -147,8 +149,8 @@ fn declares(text: &str, name: &str) -> bool {
     })
 }
 
-/// The end of the body of the class of this name: where its last bracket is. `None` where there is none, or it
-/// is abstract.
+/// Returns the position of the last bracket of the class of this name; `None` if the class is
+/// missing or abstract.
 fn class_end(text: &str, name: &str) -> Option<usize> {
     let (mut depth, mut is_ours, mut declared) = (0_usize, false, String::new());
     for (at, letter) in code(text) {
@@ -182,7 +184,7 @@ fn is_class(declared: &str, name: &str) -> bool {
     at.is_some_and(|at| !words[..at].contains(&"abstract"))
 }
 
-/// The letters of Java code with their places, without comments and texts.
+/// Returns the characters of Java code with their positions, without comments and literals.
 fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -204,7 +206,8 @@ fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Returns the rest behind the first such end. In a text (`is_text`) a backslash takes the next letter.
+/// Returns the text after the first `end`. In a literal (`is_text`), a backslash escapes the next
+/// character.
 fn behind<'t>(text: &'t str, end: &str, is_text: bool) -> &'t str {
     let mut rest = text;
     while !rest.is_empty() {

@@ -1,6 +1,6 @@
-//! The texts of planted tests. Each is made like tests of the base beside it, with their imports and
-//! base classes, and there is one for each form of assertion that they use: code that silences one
-//! of these silences a planted test, too, and so shows itself. Pure.
+//! The texts of planted tests. They imitate the tests of the base beside them: they have the same
+//! imports and base classes, with one test for each form of assertion. Code that silences a form of
+//! assertion also silences a planted test, and so reveals itself. Pure.
 
 mod cpp;
 mod go;
@@ -18,27 +18,27 @@ pub(super) use script::{jest, node};
 
 use std::collections::BTreeSet;
 
-/// The most forms of assertions of one kind that are planted for a file of the base.
+/// The maximum number of forms of assertions of one kind that are planted for a file of the base.
 const MOST_FORMS: usize = 32;
 
-/// A file of planted tests, before its words are known.
+/// A file of planted tests whose placeholders are not filled yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Draft {
-    /// The file of the base that it is made like, or the folder.
+    /// The imitated file, or the folder.
     pub(super) like: String,
-    /// Its path, with placeholders.
+    /// The path, with placeholders.
     pub(super) path: String,
     /// The text before the tests.
     pub(super) head: String,
     pub(super) groups: Vec<Group>,
-    /// The text behind the tests.
+    /// The text after the tests.
     pub(super) tail: String,
-    /// Its plain text, where it has one.
+    /// The plain variant of the file, if it has one.
     pub(super) plain: Option<Plain>,
 }
 
-/// What a file has in place of its head and tests where a lane sees none of these: a failing test that needs nothing of the
-/// project.
+/// A variant of a file for lanes that see none of its tests. It replaces the head and tests with a
+/// failing test that needs nothing of the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plain {
     pub(super) head: String,
@@ -50,7 +50,7 @@ impl Plain {
         Some(Self { head: head.into(), group: Group::new("plain", vec![(form.into(), test)]) })
     }
 
-    /// The same with a text around the test.
+    /// Like [`Plain::new`], with `open` and `close` around the test.
     fn within(head: impl Into<String>, form: &str, test: String, open: &str, close: &'static str) -> Option<Self> {
         let plain = Self::new(head, form, test)?;
         Some(Self { group: Group { open: open.into(), close, ..plain.group }, ..plain })
@@ -61,7 +61,7 @@ impl Plain {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) label: String,
-    /// The text before and behind the tests, such as that of a class.
+    /// The text before the tests, such as a class declaration. `close` is the text after them.
     pub(super) open: String,
     pub(super) close: &'static str,
     /// The form of each assertion, and the test that uses it.
@@ -74,35 +74,37 @@ impl Group {
     }
 }
 
-/// Replaces the placeholders for the word of the file and for the name and the word of a test; the
-/// names with a capital letter are words with one.
+/// Replaces the placeholders with the file's word, the test's name and its mark. Placeholders with
+/// a capital letter get the capitalized word.
 pub(super) fn filled(text: &str, file: &str, name: &str, mark: &str) -> String {
     let text = text.replace("{file}", file).replace("{File}", &capital(file));
     text.replace("{name}", name).replace("{Name}", &capital(name)).replace("{mark}", mark)
 }
 
-/// The package of a Go file.
+/// Returns the package of a Go file.
 pub(super) fn package_of(source: &str) -> Option<&str> {
     source.lines().find_map(|line| line.strip_prefix("package "))?.split_whitespace().next()
 }
 
-/// A word with a capital letter.
+/// Returns a word with its first letter capitalized.
 fn capital(word: &str) -> String {
     word.get(..1).map_or(String::new(), |first| [&first.to_uppercase(), &word[1..]].concat())
 }
 
-/// The names in a source, with the dots between them and a `!` behind them.
+/// Returns the names in a source with their dots and a following `!`, such as `assert.equal` or
+/// `panic!`.
 fn tokens(text: &str) -> BTreeSet<&str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$' | '.' | '!');
     text.split(|letter| !is_part(letter)).filter(|token| !token.is_empty()).collect()
 }
 
-/// The rows of a table whose names are among these, in the order of the table.
+/// Returns the rows of a table whose names are in `names`, in the order of the table. Returns at
+/// most [`MOST_FORMS`] rows.
 fn used<'t>(table: &'t [(&'t str, &'t str)], names: &BTreeSet<&str>) -> Vec<(&'t str, &'t str)> {
     table.iter().filter(|(name, _)| names.contains(name)).take(MOST_FORMS).copied().collect()
 }
 
-/// The first lines of a text, up to one that begins with one of these.
+/// Returns the lines of a text before the first line that starts with one of `ends`.
 fn until(text: &str, ends: &[&str]) -> String {
     let head: Vec<&str> = text.lines().take_while(|line| !ends.iter().any(|end| line.starts_with(end))).collect();
     head.join("\n")

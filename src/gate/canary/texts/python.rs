@@ -3,7 +3,7 @@
 use super::{Draft, Group, MOST_FORMS, Plain, tokens, until, used};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The assertions of `unittest.TestCase`, each with a use that fails.
+/// Assertions of `unittest.TestCase`, each with arguments that fail.
 #[rustfmt::skip]
 const METHODS: [(&str, &str); 32] = [
     ("assertEqual", "(\"{mark}\", \"\")"), ("assertNotEqual", "(\"{mark}\", \"{mark}\")"),
@@ -23,7 +23,7 @@ const METHODS: [(&str, &str); 32] = [
     ("assertRaises", "(ValueError, msg=\"{mark}\"): pass"), ("assertRaisesRegex", "(ValueError, \"{mark}\"): pass"),
     ("assertWarns", "(UserWarning, msg=\"{mark}\"): pass"), ("assertLogs", "(\"{mark}\"): pass"),
 ];
-/// Functions that tests call by a name of a module that they import, each with a use that fails.
+/// Functions that tests call by an imported name, each with arguments that fail.
 #[rustfmt::skip]
 const FUNCTIONS: [(&str, &str); 12] = [
     ("raises", "(ValueError, match=\"{mark}\"): pass"), ("warns", "(UserWarning, match=\"{mark}\"): pass"),
@@ -33,12 +33,13 @@ const FUNCTIONS: [(&str, &str); 12] = [
     ("assert_approx_equal", "(1, 2, err_msg=\"{mark}\")"), ("assert_array_less", "([2], [1], \"{mark}\")"),
     ("assert_array_almost_equal", "([1], [2], err_msg=\"{mark}\")"), ("assert_raises", "(ValueError): pass"),
 ];
-/// Modules whose functions these are.
+/// The modules of [`FUNCTIONS`].
 const MODULES: [&str; 2] = ["pytest", "numpy"];
 const PLAIN: &str = "unittest.TestCase";
 
-/// Returns functions, and methods of the base classes of the base's tests. A form is planted for the
-/// first file that uses it, because one process runs the tests of a folder.
+/// Returns test functions, and test methods in classes with the base classes of the base's tests.
+/// Each form is planted only for the first file that uses it, because one process runs the tests of
+/// a folder.
 pub(in crate::gate::canary) fn pytest(folder: &str, likes: &[(&str, &str)]) -> Vec<Draft> {
     let plain = || vec![("assert".to_owned(), function("assert \"{mark}\" == \"\""))];
     let path = format!("{folder}test_{{file}}.py");
@@ -89,7 +90,7 @@ fn methods(names: &BTreeSet<&str>, mut is_new: impl FnMut(&str) -> bool) -> Vec<
     forms.into_iter().map(test).collect()
 }
 
-/// The functions of known modules that a file calls by names from its head.
+/// Returns tests for the functions of [`MODULES`] that a file calls by names from its head.
 fn calls(head: &str, text: &str) -> Vec<(String, String)> {
     let imported = tokens(head);
     if !MODULES.iter().any(|module| imported.iter().any(|name| name.split('.').next() == Some(module))) {
@@ -114,8 +115,8 @@ fn calls(head: &str, text: &str) -> Vec<(String, String)> {
     calls
 }
 
-/// The imports of a file, and what stands among them. A line within a string of several lines is no
-/// end, so a head with half a string ends before it.
+/// Returns the lines of a file before its first definition, mainly imports. If they end inside a
+/// multi-line string, the head ends before that string.
 fn head(text: &str) -> String {
     const ENDS: [&str; 5] = ["def ", "async def ", "class ", "@", "if __name__"];
     let mut head = until(text, &ENDS);
@@ -128,8 +129,8 @@ fn head(text: &str) -> String {
     head
 }
 
-/// The base classes of a file's test classes that other files define. Where a base class is one of a
-/// project, `unittest.TestCase` comes beside it: it may do without some of its assertions.
+/// Returns the base classes of a file's test classes that other files define. For a base class of a
+/// project, `unittest.TestCase` is added, because the class may lack some of its assertions.
 fn base_classes(head: &str, text: &str) -> Vec<String> {
     let classes: BTreeMap<&str, Vec<&str>> =
         text.split("\nclass ").skip(usize::from(!text.starts_with("class "))).filter_map(class).collect();
@@ -159,7 +160,7 @@ fn base_classes(head: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The name and the bases of a class, from the text behind `class`.
+/// Parses the name and the bases of a class from the text after `class`.
 fn class(text: &str) -> Option<(&str, Vec<&str>)> {
     let text = text.strip_prefix("class ").unwrap_or(text);
     let (name, rest) = text.split_once(['(', ':'])?;

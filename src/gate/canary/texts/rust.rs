@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Macros that make a test fail, each with a use that does.
+/// Macros that make a test fail, each with arguments that fail.
 const MACROS: [(&str, &str); 7] = [
     ("assert!", "(\"{mark}\".is_empty())"),
     ("assert_eq!", "(\"{mark}\", \"\")"),
@@ -15,11 +15,11 @@ const MACROS: [(&str, &str); 7] = [
     ("todo!", "(\"{mark}\")"),
     ("unimplemented!", "(\"{mark}\")"),
 ];
-/// What code cannot give another meaning.
+/// A panic by its full path, which code cannot redefine.
 const PANIC: &str = "::std::panic!(\"{mark}\")";
 
-/// Returns tests whose program links the package's library, and ones that have its names as tests of
-/// the base do. `library` is empty for a package without one.
+/// Returns integration tests that link the package's library, and tests that import its names like
+/// tests of the base. `library` is empty for a package without a library.
 pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &[(&str, &str)]) -> Draft {
     let all: Vec<&str> = likes.iter().map(|(_, text)| *text).collect();
     let (all, glob) = (all.join("\n"), format!("use {library}::"));
@@ -45,7 +45,7 @@ pub(in crate::gate::canary) fn integration(folder: &str, library: &str, likes: &
     Draft { path: format!("{like}{{file}}.rs"), like, head, groups, plain, ..Draft::default() }
 }
 
-/// Returns a source file of a package with more tests where its own are; `None` where it has none.
+/// Returns a source file of a package with tests added beside its own; `None` if it has none.
 pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
     let at = module_end(text);
     if at.is_none() && !text.contains("#[test]") {
@@ -54,7 +54,7 @@ pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
     let (head, tail) = text.split_at(at.unwrap_or(text.len()));
     let mut tests = tests(text);
     tests.insert(0, ("panic".into(), rust_test(PANIC)));
-    // Behind a module of tests in the middle of a file the new ones have a module of their own.
+    // If the file's test module is not at the end, the added tests get a separate module.
     let has_own = at.is_none() && text.contains("#[cfg(test)]");
     let within = |test: Vec<(String, String)>| if has_own || at.is_some() { inside(test) } else { test };
     let (open, plain, close) = if has_own {
@@ -69,18 +69,18 @@ pub(in crate::gate::canary) fn unit(path: &str, text: &str) -> Option<Draft> {
     Some(Draft { like: path.into(), path: path.into(), head: head.into(), groups, tail: tail.into(), plain })
 }
 
-/// Tests inside of a module.
+/// Indents tests for use inside a module.
 fn inside(tests: Vec<(String, String)>) -> Vec<(String, String)> {
     let indented = |text: String| text.lines().map(|line| format!("    {line}\n")).collect();
     tests.into_iter().map(|(form, text)| (form, indented(text))).collect()
 }
 
-/// Returns a test that changes no lint level: a crate may forbid that.
+/// Returns a test that does not change lint levels, because a crate may forbid that.
 fn plain_test() -> String {
     format!("#[test]\nfn {{name}}() {{\n    {PANIC};\n}}\n")
 }
 
-/// Where the body of a module of tests ends that ends the file.
+/// Returns the end of the body of a test module; `None` if the module does not end the file.
 fn module_end(text: &str) -> Option<usize> {
     let begin =
         text.rfind("\n#[cfg(test)]\n").map(|at| at + 1).or_else(|| text.starts_with("#[cfg(test)]\n").then_some(0))?;
@@ -108,7 +108,7 @@ fn rust_test(body: &str) -> String {
     format!("#[allow(warnings)]\n#[test]\nfn {{name}}() {{\n    {body};\n}}\n")
 }
 
-/// The name of the package's library in Rust, from its `Cargo.toml`; empty where it has none.
+/// Returns the Rust name of the package's library, from its `Cargo.toml`; empty if it has none.
 pub(in crate::gate::canary) fn library(manifest: &str, has_file: bool) -> String {
     let table = DeTable::parse(manifest).map(Spanned::into_inner).unwrap_or_default();
     let name_in = |key: &str| table.get(key)?.get_ref().get("name")?.get_ref().as_str().map(str::to_owned);

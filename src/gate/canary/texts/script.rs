@@ -1,11 +1,11 @@
-//! Planted tests for `node --test`, Jest and Vitest. Each file of tests has a process or a world of
-//! its own, so each has a planted one beside it.
+//! Planted tests for `node --test`, Jest and Vitest. Each file of tests runs in its own process or
+//! context, so each gets a planted file beside it.
 
 use super::{Draft, Group, MOST_FORMS, Plain, tokens};
 use crate::gate::names::name_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The assertions of `node:assert` and Chai, each with a use that fails.
+/// Assertions of `node:assert` and Chai, each with arguments that fail.
 #[rustfmt::skip]
 const ASSERTIONS: [(&str, &str); 27] = [
     ("equal", "(\"{mark}\", \"\")"), ("strictEqual", "(\"{mark}\", \"\")"),
@@ -22,10 +22,11 @@ const ASSERTIONS: [(&str, &str); 27] = [
     ("isNull", "(\"{mark}\")"), ("isUndefined", "(\"{mark}\")"), ("isDefined", "(undefined, \"{mark}\")"),
     ("lengthOf", "(\"{mark}\", 0)"), ("include", "(\"\", \"{mark}\")"),
 ];
-/// The modules of these assertions.
+/// The modules of [`ASSERTIONS`].
 const ASSERTING: [&str; 5] = ["node:assert", "assert", "node:assert/strict", "assert/strict", "chai"];
 
-/// Matchers of `expect`: a value that does not match, one that does, and what is expected.
+/// Matchers of `expect`: the name, a value that does not match, a value that matches, and the
+/// expected value.
 #[rustfmt::skip]
 const MATCHERS: [(&str, &str, &str, &str); 23] = [
     ("toBe", "\"\"", "\"{mark}\"", "\"{mark}\""), ("toEqual", "\"\"", "\"{mark}\"", "\"{mark}\""),
@@ -42,13 +43,15 @@ const MATCHERS: [(&str, &str, &str, &str); 23] = [
     ("toThrow", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
     ("toThrowError", "() => {}", "() => { throw new Error(\"{mark}\"); }", ""),
 ];
-/// Lines between tests: reports show the lines around a failure, which would name the tests there.
+/// Blank lines between tests. Reports show the lines around a failure, which would otherwise
+/// include the names of other tests.
 const APART: &str = "\n\n\n\n\n\n\n\n";
 
-/// Names that a head has from modules: the local name, and the name in its module; empty for all.
+/// Names that a head imports from modules: the local name, and the name in the module, which is
+/// empty for the whole module.
 type Bound<'t> = BTreeMap<&'t str, &'t str>;
 
-/// Tests that throw, and one for each assertion of `node:assert` that the base's file uses.
+/// Returns tests that throw, and a test for each assertion that the base's file uses.
 pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Draft {
     let (head, names) = (head(like), tokens(like));
     let is_module = match path.rsplit('.').next() {
@@ -56,7 +59,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
         Some("cjs" | "cts") => false,
         _ => head.lines().any(|line| line.starts_with("import ")),
     };
-    // The file may use these names already, so the imports get others.
+    // The file may already use the plain names, so the imports have other names.
     let imports = if is_module {
         "import { test as test_{file} } from \"node:test\";\nimport assert_{file} from \"node:assert\";\n"
     } else {
@@ -87,7 +90,7 @@ pub(in crate::gate::canary) fn node(folder: &str, path: &str, like: &str) -> Dra
     draft(folder, path, head, groups, Some(plain))
 }
 
-/// A test that throws, and one for each matcher and assertion that the base's file uses.
+/// Returns a test that throws, and a test for each matcher and assertion that the base's file uses.
 pub(in crate::gate::canary) fn jest(folder: &str, path: &str, like: &str) -> Draft {
     let (head, names) = (head(like), tokens(like));
     let calls = |name: &str| like.lines().any(|line| line.trim_start().starts_with(&format!("{name}(")));
@@ -118,7 +121,7 @@ fn script_test(runner: &str, body: &str) -> String {
     format!("{runner}(\"{{name}}\", async ({context}) => {{\n  {body};\n}});\n{APART}")
 }
 
-/// The path of a script of tests that is like another.
+/// Returns the name of a test script with the same endings as the imitated one.
 fn script_name(like: &str) -> String {
     let like = name_of(like);
     let (stem, ending) = like.rsplit_once('.').unwrap_or((like, "js"));
@@ -126,7 +129,7 @@ fn script_name(like: &str) -> String {
     format!("{{file}}.{kind}.{ending}")
 }
 
-/// The text of a file before its tests. A line of a comment is no end.
+/// Returns the lines of a file before its tests. Lines inside a comment do not end the head.
 fn head(like: &str) -> String {
     #[rustfmt::skip]
     const ENDS: [&str; 15] = [
@@ -146,7 +149,7 @@ fn head(like: &str) -> String {
     like.lines().take_while(is_head).collect::<Vec<_>>().join("\n")
 }
 
-/// The assertions by names from the head, in the test's context too.
+/// Returns the assertions that are called by names from the head or by `t.assert`.
 fn assertions(head: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
     let args = |name: &str| ASSERTIONS.iter().find(|(known, _)| *known == name).map(|(_, args)| *args);
     let bound = bound(head, &ASSERTING);
@@ -166,7 +169,7 @@ fn assertions(head: &str, names: &BTreeSet<&str>) -> Vec<(String, String)> {
     found
 }
 
-/// Whether a name of a module stands for all of its assertions.
+/// Returns whether a name in a module stands for all of its assertions.
 fn is_whole(name: &str) -> bool {
     matches!(name, "" | "default" | "assert" | "strict")
 }
@@ -197,7 +200,7 @@ fn matchers(names: &BTreeSet<&str>) -> Vec<(String, String)> {
     found
 }
 
-/// The names that a head takes from these modules.
+/// Returns the names that a head imports from these modules.
 fn bound<'t>(head: &'t str, modules: &[&str]) -> Bound<'t> {
     let mut found = Bound::new();
     for (quote, module) in modules.iter().flat_map(|module| [('"', module), ('\'', module)]) {
@@ -211,7 +214,7 @@ fn bound<'t>(head: &'t str, modules: &[&str]) -> Bound<'t> {
             let clause =
                 clause.rsplit_once(" from").or_else(|| clause.split_once('=')).map_or("", |(clause, _)| clause);
             let rest = &head[at + named.len()..];
-            // `require("node:assert").strict`
+            // The property in `require("node:assert").strict`.
             let of = rest
                 .strip_prefix(").")
                 .map_or("", |rest| rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The whole text of a planted file.
+/// Returns the whole text of a planted file.
 fn whole(draft: &Draft) -> String {
     let groups = draft.groups.iter().map(|group| {
         let tests: Vec<&str> = group.tests.iter().map(|(_, text)| text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What the common runners print, as they printed it.
+//! Tests with output as the common runners print it.
 
 use super::*;
 
@@ -102,7 +102,7 @@ printed[       OK ] All/P.Even/0 (0 ms)
 [  FAILED  ] Calc.Fails";
     let all = ["All/P.Even/0", "All/P.Even/1", "Calc.Adds", "Calc.Fails"];
     assert_eq!(known(text), all);
-    // Code under test has ended the program: nothing has summed up.
+    // The code under test ended the program, so there is no summary.
     assert_eq!(missing(text, "[ RUN      ] Calc.Adds\n[       OK ] Calc.Adds (0 ms)"), all);
 }
 

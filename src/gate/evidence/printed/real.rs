@@ -1,4 +1,4 @@
-//! Excerpts of what runners print, of passing and of failing tests.
+//! Tests with excerpts of runner output, of passing and of failing tests.
 
 use super::*;
 
@@ -9,7 +9,8 @@ fn read(text: &str) -> Printed {
     printed
 }
 
-/// Output, the tests that ran, that failed and that were skipped, and whether the last summary has failures.
+/// The output; the numbers of tests that ran, failed and were skipped; and whether the last summary
+/// has failures.
 type Case = (&'static str, u64, u64, u64, bool);
 
 fn hold(cases: &[Case]) {
@@ -40,7 +41,7 @@ fn summaries_of_perl_shell_and_lua() {
             0,
             false,
         ),
-        // `prove -v` prints the documents, too, with subtests.
+        // `prove -v` also prints the documents, with subtests.
         (
             "sub.t .. \n# Subtest: inner\n    not ok 1 - x\n    1..1\nnot ok 1 - inner # TODO later\nok 2 - b\n1..2\nok\nAll tests successful.\n\
              Files=1, Tests=2,  0 wallclock secs ( 0.01 usr)\nResult: PASS",
@@ -49,7 +50,7 @@ fn summaries_of_perl_shell_and_lua() {
             0,
             false,
         ),
-        // Programs of Perl by themselves. The second has run a failing prove and passes.
+        // Perl programs without prove. The second program ran a failing prove and passes.
         (
             "1..2\nok 1 - adds\nnot ok 2 - halves\n#   Failed test 'halves'\n# Looks like you failed 1 test of 2.",
             2,
@@ -141,7 +142,7 @@ fn summaries_of_python_ruby_php_r_and_julia() {
             2,
             false,
         ),
-        // Robot Framework sums up each suite and all of them, and then a second run begins.
+        // Robot Framework sums up each suite and then all suites. A second run follows.
         (
             "A                       | FAIL |\n2 tests, 1 passed, 1 failed\n====\nAll                     | FAIL |\n3 tests, 1 passed, 1 failed, 1 skipped\n====\n\
              Output:  /tmp/output.xml\nB                       | PASS |\n1 test, 1 passed, 0 failed\n====",
@@ -207,7 +208,7 @@ fn summaries_of_net() {
             0,
             false,
         ),
-        // Of two programs, one has failed.
+        // One of two programs failed.
         (
             "Failed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, Duration: 4 ms - A.dll (net9.0)\n\
              Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 4 ms - B.dll (net9.0)",

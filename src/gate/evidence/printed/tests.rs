@@ -1,4 +1,4 @@
-//! Summaries of runners, as these printed them.
+//! Tests with summaries as the runners print them.
 
 use super::*;
 

@@ -1,21 +1,21 @@
-//! The commands of sample projects of each ecosystem.
+//! Tests of the commands for sample projects of each ecosystem.
 
 use super::*;
 
-/// A project of files, what is installed, and the steps of its lanes.
+/// A sample project: its files, installed folders and files, and the steps of its lanes.
 #[derive(Default)]
 struct Sample<'s> {
     files: &'s [&'s str],
     ignored: &'s [&'s str],
     folders: &'s [&'s str],
-    /// Files of what is installed, with their text.
+    /// Installed files with their text.
     within: &'s [(&'s str, &'s str)],
     steps: &'s [&'s str],
     requirements: &'s [(&'s str, &'s str, &'s str)],
 }
 
 impl Sample<'_> {
-    /// The commands as `FOLDER: COMMAND`, with those that only fill caches in parentheses.
+    /// Returns the commands as `FOLDER: COMMAND`. Those that only fill caches are in parentheses.
     fn commands(&self, changed: &[&str]) -> Vec<String> {
         let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
         let mut installed = Installed::default();
@@ -48,7 +48,7 @@ impl Sample<'_> {
     }
 }
 
-/// Files, installed folders, files of these, and the command that is wanted.
+/// Files, installed folders, installed files, and the expected command.
 type Case = (&'static [&'static str], &'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
 
 #[test]

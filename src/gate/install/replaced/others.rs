@@ -1,12 +1,12 @@
-//! Programs and packages of Composer, and packages of Dart, that become another package's.
+//! Detection of replaced programs and packages of Composer, and of replaced packages of Dart.
 
 use super::{is_link, package_name, stands_in};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A program in `bin` of Composer's folder that belongs to another package than before, or a
-/// package that became another, sorted.
+/// Returns a line for each program in Composer's `bin` that belongs to another package than before,
+/// and for each package that became another one. The lines are sorted.
 pub(super) fn in_composer(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
     let told = |path: &PathBuf| {
         let (was, is) = (lower.join(path), upper.join(path));
@@ -32,8 +32,8 @@ pub(super) fn in_composer(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<
     told
 }
 
-/// The package of a program: by its link, or by the first path of the text that Composer writes,
-/// `(../phpunit/phpunit/phpunit)` or `cd '../vendor/package`.
+/// Returns the package of a program, by its link or by the first path in the text that Composer
+/// writes: `(../phpunit/phpunit/phpunit)` or `cd '../vendor/package`.
 fn program_owner(program: &Path) -> Option<String> {
     let text = match fs::read_link(program) {
         Ok(target) => target.to_string_lossy().into_owned(),
@@ -44,7 +44,8 @@ fn program_owner(program: &Path) -> Option<String> {
     Some(format!("{}/{}", parts.next()?, parts.next()?))
 }
 
-/// A package of Dart that comes from another place than before: `dependency_overrides` replace one.
+/// Returns a line for each Dart package that comes from another place than before, as
+/// `dependency_overrides` can cause.
 pub(super) fn in_dart(lower: &Path, upper: &Path) -> Vec<String> {
     let before = packages(lower);
     let told = packages(upper).into_iter().filter_map(|(name, after)| {
@@ -54,8 +55,8 @@ pub(super) fn in_dart(lower: &Path, upper: &Path) -> Vec<String> {
     told.collect()
 }
 
-/// The place of each package that a folder `.dart_tool` names: without versions, for those of a
-/// registry and of a repository.
+/// Returns the place of each package that a `.dart_tool` folder names. Places in a registry or
+/// repository have no version.
 fn packages(folder: &Path) -> BTreeMap<String, String> {
     let config = super::small(&folder.join("package_config.json")).unwrap_or_default();
     let config: serde_json::Value = serde_json::from_slice(&config).unwrap_or_default();
@@ -104,10 +105,10 @@ mod tests {
         fs::create_dir_all(upper.join("mockery")).unwrap();
         link(upper, "mockery/mockery", "../../packages/mockery");
         let wanted = [
-            "`bin/pest` would be of `evil/evil`, and was of `pestphp/pest`",
-            "`bin/phpunit` would be of `evil/evil`, and was of `phpunit/phpunit`",
-            "`mockery/mockery` would be of `../../packages/mockery`, and was of `mockery/mockery`",
-            "`phpunit/phpunit` would be of `evil/evil`, and was of `phpunit/phpunit`",
+            "`bin/pest` would come from `evil/evil` instead of `pestphp/pest`",
+            "`bin/phpunit` would come from `evil/evil` instead of `phpunit/phpunit`",
+            "`mockery/mockery` would come from `../../packages/mockery` instead of `mockery/mockery`",
+            "`phpunit/phpunit` would come from `evil/evil` instead of `phpunit/phpunit`",
         ];
         assert_eq!(replaced(lower, upper, &[]), wanted);
     }
@@ -131,7 +132,7 @@ mod tests {
             file(upper, "package_config.json", &config(&[("test", uri)]));
             assert_eq!(
                 replaced(lower, upper, &[]),
-                [format!("`test` would be of `{place}`, and was of `pub.dev/test`")]
+                [format!("`test` would come from `{place}` instead of `pub.dev/test`")]
             );
         }
     }

@@ -1,8 +1,8 @@
-//! Lock files of Dart.
+//! Tests of Dart lock files.
 
 use super::*;
 
-/// A package from a repository, and one of an older lock file, which has no checksums.
+/// An older lock file, without checksums: a package from a repository, and one from a registry.
 const BASE: &str = "packages:\n  half:\n    dependency: \"direct main\"\n    description:\n      path: \".\"\n      ref: main\n      resolved-ref: \"0123\"\n      \
     url: \"https://example.org/half.git\"\n    source: git\n    version: \"1.0.0\"\n  http:\n    dependency: \"direct main\"\n    description:\n      \
     name: http\n      url: \"https://pub.dartlang.org\"\n    source: hosted\n    version: \"0.13.0\"\n";
@@ -13,11 +13,11 @@ fn a_package_of_dart_stays_the_one_that_it_was() {
     let told = |change| compared(case.path, Some(case.base), Some(&changed(case.base, change)), &[]).0;
     for (change, wanted) in [
         (["sha256: aa", "sha256: bb"], Some("its checksum was aa, and is bb now")),
-        (["name: http", "name: evil"], Some("it is the package `evil` now, and was not at the base")),
-        (["source: hosted", "source: git"], Some("it came from a registry, and comes from https://pub.dev# now")),
+        (["name: http", "name: evil"], Some("it is now the package `evil`, but was not on the base")),
+        (["source: hosted", "source: git"], Some("it came from a registry and now comes from https://pub.dev#")),
         (
             ["path: \"own\"", "path: \"../../own\""],
-            Some("it came from the folder `own`, and comes from the folder `../../own` now"),
+            Some("it came from the folder `own` and now comes from the folder `../../own`"),
         ),
         (["packages:\n", "- packages:\n"], Some("cannot be parsed")),
         (
@@ -31,7 +31,7 @@ fn a_package_of_dart_stays_the_one_that_it_was() {
         (["https://pub.dev", "https://pub.dartlang.org"], None),
         (
             ["https://pub.dev", "https://pub.dartlang.org.evil.example"],
-            Some("it came from pub.dev, and comes from pub.dartlang.org.evil.example now"),
+            Some("it came from pub.dev and now comes from pub.dartlang.org.evil.example"),
         ),
     ] {
         let rules = told(change);
@@ -46,19 +46,19 @@ fn a_package_from_a_repository_keeps_its_place_and_its_revision() {
         (
             ["https://example.org", "https://evil.example"],
             Some(
-                "it came from https://example.org/half.git#0123 ., and comes from https://evil.example/half.git#0123 . now",
+                "it came from https://example.org/half.git#0123 . and now comes from https://evil.example/half.git#0123 .",
             ),
         ),
         (
             ["\"0123\"", "\"4567\""],
             Some(
-                "it came from https://example.org/half.git#0123 ., and comes from https://example.org/half.git#4567 . now",
+                "it came from https://example.org/half.git#0123 . and now comes from https://example.org/half.git#4567 .",
             ),
         ),
         (["      resolved-ref: \"0123\"\n", ""], Some("and comes from https://example.org/half.git# . now")),
         (["path: \".\"", "path: evil"], Some("and comes from https://example.org/half.git#0123 evil now")),
-        (["source: git", "source: hosted"], Some("and comes from a registry now")),
-        (["source: git", "source: path"], Some("and comes from the folder `.` now")),
+        (["source: git", "source: hosted"], Some("and now comes from a registry")),
+        (["source: git", "source: path"], Some("and now comes from the folder `.`")),
         (["direct main", "direct dev"], None),
         (["ref: main", "ref: stable"], None),
     ] {

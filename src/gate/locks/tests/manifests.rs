@@ -1,4 +1,4 @@
-//! Manifests that are not judged by section, and the places that they name.
+//! Tests of manifests that are not judged by section, and of the sources that they name.
 
 use super::compared;
 

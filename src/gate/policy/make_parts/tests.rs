@@ -1,4 +1,4 @@
-//! Makefiles to which targets are added, and what else is changed in them.
+//! Tests of Makefiles that gain targets or change in other ways.
 
 use super::super::{Change, ChangeKind, Policy, Side};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const BASE: &str = "CC = cc\nTESTS = $(patsubst t/%.c,b/%,$(wildcard t/*.c))\n\ncheck: $(TESTS) unit\n\t@for t in $(TESTS); do $$t; done\n\n\
                     b/%: t/%.c\n\t$(CC) -o $@ $<\n\nunit:\n\t$(MAKE) -s deep\n\ndeep: a.out\n\t./a.out\n\na.out: app.c\n\nold:\n\techo old\n\n.PHONY: check unit deep\n";
 
-/// Returns true if the policy accepts the change of the Makefile.
+/// Returns whether the policy accepts the change of the Makefile.
 fn is_free(was: &str, is: &str, step: &str) -> bool {
     let lane = serde_json::json!({ "steps": [{ "run": step }] }).to_string();
     let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &lane).unwrap()];

@@ -1,9 +1,10 @@
-//! `CMakeLists.txt` as a tree: its tests, what decides whether they pass, and what switches checks off in code.
+//! `CMakeLists.txt` as a tree: its tests, the properties that decide whether they pass, and the
+//! words that switch off checks in code.
 
 use crate::gate::policy::cmake::{TESTS, commands, plain};
 use serde_json::{Map, Value};
 
-/// Properties of tests that decide whether a test runs, and what counts as a pass.
+/// Properties that decide whether a test runs and what counts as a pass.
 const DECIDING: &[&str] = &[
     "DISABLED",
     "FAIL_REGULAR_EXPRESSION",
@@ -14,9 +15,9 @@ const DECIDING: &[&str] = &[
 ];
 /// Words of `set_property` before the names of tests.
 const SCOPES: &[&str] = &["TEST", "APPEND", "APPEND_STRING"];
-/// Parts of words that switch off the assertions of C, and those of test frameworks.
+/// Parts of words that switch off the assertions of C and of test frameworks.
 const SILENCING: &[&str] = &["CATCH_CONFIG_DISABLE", "DOCTEST_CONFIG_DISABLE", "NDEBUG"];
-/// Commands that open a block, and those that end it.
+/// Commands that open a block, each with the command that closes it.
 const BLOCKS: &[(&str, &str)] = &[
     ("if", "endif"),
     ("foreach", "endforeach"),
@@ -26,9 +27,15 @@ const BLOCKS: &[(&str, &str)] = &[
     ("block", "endblock"),
 ];
 
-/// Reads the text as a tree: `tests` by command and name, `properties` by property and test, `silencing` by command and word, `blocks` by what is
-/// called like a command for tests, `returns` by the block that a `return` is in. A value has the blocks around it, since a test in another block
-/// is another test.
+/// Reads the text as a tree with these sections:
+///
+/// - `tests`, by command and name
+/// - `properties`, by property and test
+/// - `silencing`, by command and word
+/// - `blocks`: functions and macros with the name of a test command
+/// - `returns`, by the block that contains the `return`
+///
+/// A value includes the blocks around the command, since a test in another block is another test.
 pub(super) fn tree(text: &str) -> Value {
     let (mut tree, mut open) = (Value::Object(Map::new()), Vec::<String>::new());
     let mut add = |[section, kind, name]: [&str; 3], text: &str| {
@@ -64,7 +71,7 @@ pub(super) fn tree(text: &str) -> Value {
             add(["silencing", command, word], &whole);
         }
         if command.starts_with("else") {
-            // The other branch is not the same block.
+            // The other branch is a different block.
             if let Some(last) = open.last_mut() {
                 *last = format!("{last} {command}({said})");
             }

@@ -1,4 +1,4 @@
-//! The forms of manifests, each read as a tree of names and values.
+//! Readers that turn each form of manifest into a tree of names and values.
 
 use crate::lane::parse_toml;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(super) enum Form {
     Cmake,
 }
 
-/// A manifest as a tree; `None` where it is not of its form.
+/// Reads a manifest as a tree. Returns `None` if the text does not have this form.
 pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -33,7 +33,7 @@ pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
     }
 }
 
-/// The targets of a crate by their names, instead of as lists.
+/// Turns the target lists of a crate into tables by name.
 fn by_name(mut manifest: Value) -> Value {
     for list in ["bin", "test", "bench", "example"] {
         let Some(targets) = manifest.get_mut(list).filter(|targets| targets.is_array()) else { continue };
@@ -46,7 +46,7 @@ fn by_name(mut manifest: Value) -> Value {
     manifest
 }
 
-/// Sections with keys; a line that is indented goes on with the one before it.
+/// Reads sections of keys. An indented line continues the line before it.
 fn ini(text: &str) -> Option<Value> {
     let mut sections: Map<String, Value> = Map::new();
     let (mut section, mut key) = (String::new(), String::new());
@@ -68,7 +68,7 @@ fn ini(text: &str) -> Option<Value> {
     Some(sections.into())
 }
 
-/// Directives, each with its sorted lines.
+/// Reads the directives of `go.mod`, each with its lines in sorted order.
 fn go(text: &str) -> Value {
     let (mut directives, mut open): (Map<String, Value>, Option<String>) = (Map::new(), None);
     for line in text.lines() {

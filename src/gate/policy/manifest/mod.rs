@@ -1,4 +1,5 @@
-//! Manifests by section: what ordinary work changes in them may change, what steers tests and builds may not.
+//! Manifests judged by section. Ordinary work may change most sections, but not those that steer
+//! tests and builds.
 
 mod cmake;
 mod forms;
@@ -10,26 +11,27 @@ use rows::{How, MANIFESTS, Manifest, Row};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What the base has around a manifest.
+/// The surroundings of a manifest in the base.
 pub(super) struct Place<'p> {
-    /// Manifests of the same name, anywhere.
+    /// True if the base has manifests of the same name in any folder.
     pub(super) has_others: bool,
-    /// Files in its folder or below.
+    /// True if the base has files in the folder of the manifest or below.
     pub(super) was_there: bool,
-    /// Whether a path, seen from its folder, is a test of the base.
+    /// Returns whether a path, relative to the folder of the manifest, is a test of the base.
     pub(super) is_test: &'p dyn Fn(&str) -> bool,
-    /// Whether a path, seen from its folder, is protected.
+    /// Returns whether a path, relative to the folder of the manifest, is protected.
     pub(super) is_kept: &'p dyn Fn(&str) -> bool,
-    /// Whether a package of the base has, or depends on a package of, this name.
+    /// Returns whether a package of the base has this name or depends on a package of this name.
     pub(super) is_taken: &'p dyn Fn(&str) -> bool,
 }
 
-/// Whether a path is that of a manifest that is judged by section.
+/// Returns whether a path is that of a manifest that is judged by section.
 pub(super) fn is_one(path: &str) -> bool {
     of(path).is_some()
 }
 
-/// The names of what a manifest of Python depends on, in their one spelling. Of what is no manifest by section, each line is one.
+/// Returns the normalized names of the dependencies of a Python manifest. In a file that is not
+/// judged by section, each line is one dependency.
 pub(super) fn python_dependencies(path: &str, bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     match of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?))) {
@@ -39,19 +41,19 @@ pub(super) fn python_dependencies(path: &str, bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// The names of what a manifest depends on and does not have beside it.
+/// Returns the names of the dependencies that are fetched from outside of the workspace.
 pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
     let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
 }
 
-/// The tables that name dependencies, by their paths, without those that are empty.
+/// Returns the tables that name dependencies, by path, without empty tables.
 pub(super) fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
     let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(BTreeMap::new(), |(form, manifest)| sources::tables(form, &manifest))
 }
 
-/// The names that a manifest of Node has taken: its own, and those that it depends on.
+/// Returns the name of a Node package and the names of its dependencies.
 pub(super) fn taken(path: &str, bytes: &[u8]) -> Vec<String> {
     let read = of(path).filter(|manifest| manifest.form == Form::Node);
     let Some(manifest) = read.and_then(|manifest| forms::read(manifest.form, bytes)) else { return Vec::new() };
@@ -59,21 +61,22 @@ pub(super) fn taken(path: &str, bytes: &[u8]) -> Vec<String> {
     sources::names(Form::Node, &manifest).into_iter().chain(own).collect()
 }
 
-/// The files that a manifest of Rust names as tests.
+/// Returns the files that a Rust manifest names as tests.
 pub(super) fn test_targets(path: &str, bytes: &[u8]) -> Vec<String> {
     let read = of(path).filter(|manifest| manifest.form == Form::Cargo);
     let manifest = read.and_then(|manifest| forms::read(manifest.form, bytes)).unwrap_or_default();
     select(&manifest, "test/*/path").into_values().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// The requirements of a manifest of Python, by the table that lists them.
+/// Returns the requirements of a Python manifest, by the table that lists them.
 pub(super) fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
     let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
     read.map_or(BTreeMap::new(), |(form, manifest)| sources::requirements(form, &manifest))
 }
 
-/// The dependencies whose source is a repository, an address or a folder outside of the workspace,
-/// and was not on the base. Returns the name with its table, and the rest of the finding.
+/// Returns the dependencies whose source is a repository, an address or a folder outside of the
+/// workspace, and was not on the base. Each result is the start of the finding, with table, name
+/// and source, and the rest of the finding.
 pub(super) fn new_sources(
     path: &str,
     was: Option<&[u8]>,
@@ -85,7 +88,7 @@ pub(super) fn new_sources(
     sources::foreign(manifest.form, &read(was), &read(is), leaves)
 }
 
-/// What may not change, for people: manifest, section, reason.
+/// Returns the rows for the printed table: manifest, section and reason.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     MANIFESTS.iter().flat_map(|manifest| {
         manifest
@@ -95,8 +98,9 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str
     })
 }
 
-/// What was changed in a manifest and may not be, a line each. A manifest that is new is its own master where the folder is new, and
-/// where nothing of its kind was there before.
+/// Returns a line for each forbidden change in a manifest. A new manifest has no findings if its
+/// folder is new or if the base has no manifest of its name. Manifests with `steers_afar` or
+/// `steers_alone` are the exceptions.
 pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place: &Place<'_>) -> Vec<String> {
     let Some(manifest) = of(path) else { return Vec::new() };
     let is_new = was.is_none();
@@ -107,7 +111,7 @@ pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place:
     let empty = Value::Object(Map::new());
     let was = was.and_then(|bytes| forms::read(manifest.form, bytes));
     let Some(is) = is.map_or(Some(empty.clone()), |bytes| forms::read(manifest.form, bytes)) else {
-        return vec!["it cannot be read, so it cannot be told what changed".into()];
+        return vec!["cannot parse the manifest, so its changes cannot be judged".into()];
     };
     let is_known = was.is_some();
     let was = was.unwrap_or(empty);
@@ -126,7 +130,7 @@ pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place:
     told.extend(sources::findings(manifest.form, &was, &is));
     told.extend(sources::other_features(&was, &is).filter(|_| manifest.form == Form::Cargo));
     if is_new && manifest.form == Form::Go {
-        told.push("it takes the packages of this folder out of the module, and of its tests".into());
+        told.push("it removes the packages of this folder from the module and its tests".into());
     }
     told
 }
@@ -136,7 +140,7 @@ fn of(path: &str) -> Option<&'static Manifest> {
     MANIFESTS.iter().find(|manifest| manifest.name == name)
 }
 
-/// What happened to one value, if it may not have.
+/// Returns the word for the change of a value, if the change is not allowed.
 fn change(
     row: &Row,
     key: &str,
@@ -178,7 +182,8 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns true if a list still has all its items, and no new one takes something away. The order counts where an item does.
+/// Returns whether a list keeps all its items and no new item excludes something. The order counts
+/// if the old list excludes something.
 fn has_grown(was: Option<&Value>, is: Option<&Value>) -> bool {
     let takes_away = |item: &Value| item.as_str().is_some_and(|item| item.starts_with('!'));
     let is_new = |item: &Value| !items(was).any(|other| other == item);
@@ -192,7 +197,8 @@ fn has_grown(was: Option<&Value>, is: Option<&Value>) -> bool {
     }
 }
 
-/// Whether a new script runs by itself: around one that was there, or when packages are installed.
+/// Returns whether a new script runs automatically: before or after an existing script, or when
+/// packages are installed.
 fn is_hook(name: &str, whole: &Value) -> bool {
     let around = ["pre", "post"].iter().filter_map(|start| name.strip_prefix(start));
     let scripts = whole.get("scripts");
@@ -200,7 +206,8 @@ fn is_hook(name: &str, whole: &Value) -> bool {
     is_around || ["preinstall", "install", "postinstall", "prepare", "dependencies"].contains(&name)
 }
 
-/// Whether a lint says less than before. A level is a word, or stands in a table with other things, which must stay as they are.
+/// Returns whether a lint became weaker. Its level is a word, or an entry of a table whose other
+/// entries must not change.
 fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
     const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
     let level = |value: &Value| {
@@ -220,7 +227,7 @@ fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
     }
 }
 
-/// Whether what leads to a protected file leads to another one.
+/// Returns whether an entry that leads to a protected file now leads to another one.
 fn is_moved(was: &Value, is: Option<&Value>, place: &Place<'_>) -> bool {
     match was {
         Value::String(path) => (place.is_kept)(path) && is != Some(was),
@@ -229,7 +236,7 @@ fn is_moved(was: &Value, is: Option<&Value>, place: &Place<'_>) -> bool {
     }
 }
 
-/// Whether a list of features lacks one that was in it, or has one more of those that were there.
+/// Returns whether a list of features lost an item, or gained a feature that the base defines.
 fn are_other_features(was: Option<&Value>, is: Option<&Value>, whole: &Value) -> bool {
     let is_known =
         |item: &Value| whole.get("features").zip(item.as_str()).is_some_and(|(all, name)| all.get(name).is_some());
@@ -237,20 +244,21 @@ fn are_other_features(was: Option<&Value>, is: Option<&Value>, whole: &Value) ->
     items(was).any(|item| !is_in(is, item)) || items(is).any(|item| !is_in(was, item) && is_known(item))
 }
 
-/// An edition, of which the first is that where none is said.
+/// Returns the year of an edition. A missing edition is 2015.
 fn year(edition: Option<&Value>) -> u64 {
     let text = edition.filter(|edition| edition.is_string());
     text.map_or(2015, |edition| edition.as_str().and_then(|year| year.parse().ok()).unwrap_or(0))
 }
 
-/// Whether a new `[[test]]` stands for a test that the base has, under its name or at its path.
+/// Returns whether a new `[[test]]` takes the name or the path of a test of the base.
 fn is_for_a_test_of_the_base(name: &str, target: &Value, place: &Place<'_>) -> bool {
     let path = target.get("path").and_then(Value::as_str);
     let found = [format!("tests/{name}.rs"), format!("tests/{name}/main.rs")];
     found.iter().map(String::as_str).chain(path).any(|path| (place.is_test)(path))
 }
 
-/// What stands at a place of a manifest, by its whole key. Of a name of the place, `*` means any, and `x*` any that begins so.
+/// Returns the values at a place in a manifest, by their whole keys. In a place, `*` means any
+/// name, and `x*` any name that begins with `x`.
 fn select<'v>(value: &'v Value, at: &str) -> BTreeMap<String, &'v Value> {
     let mut found = BTreeMap::from([(String::new(), value)]);
     for name in at.split('/') {

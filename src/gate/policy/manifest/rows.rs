@@ -7,68 +7,71 @@ use super::forms::Form;
 pub(super) struct Manifest {
     pub(super) name: &'static str,
     pub(super) form: Form,
-    /// Whether a new one steers what was there before, although there was none of its kind.
+    /// True if a new manifest steers existing files even if the base has no manifest of its name.
     pub(super) steers_alone: bool,
-    /// Whether one in a new folder steers what is beside that.
+    /// True if a new manifest in a new folder steers files outside of that folder.
     pub(super) steers_afar: bool,
     pub(super) rows: &'static [Row],
 }
 
-/// A section, and what may happen to it.
+/// A section, and the changes that are allowed in it.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Where it is: names with `/` between them; `*` means any, and `x*` any that begins so.
+    /// The place of the section: names with `/` between them. `*` means any name, and `x*` any name
+    /// that begins with `x`.
     pub(super) at: &'static str,
     pub(super) how: How,
     pub(super) why: &'static str,
-    /// Whether it counts in a new manifest, too.
+    /// True if the row also applies to a new manifest.
     pub(super) in_new: bool,
 }
 
-/// What may happen to a section.
+/// The changes that are allowed in a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// Nothing.
+    /// No change.
     Same,
-    /// What is there stays; there may be more.
+    /// New values, but no change of existing ones.
     Kept,
-    /// The same, of the items of a list, where none of the new ones takes something away.
+    /// New items of a list, unless one excludes something. Existing items stay.
     MayGrow,
-    /// The same for a list that was there. Without one there is everything, so a first one takes something away.
+    /// As [`How::MayGrow`], for an existing list. Without a list everything is included, so a first
+    /// list excludes something.
     MayGrowListed,
-    /// The same, of scripts: not of those that run by themselves.
+    /// New scripts, unless they run automatically. Existing scripts stay.
     Scripts,
-    /// Lints may say more.
+    /// Stricter lints.
     NotWeaker,
-    /// Targets of tests may be added, not in the place of those of the base.
+    /// New test targets, unless one replaces a test of the base. Existing targets stay.
     OwnTests,
-    /// Programs may be added, not under the name of a tool of the tests.
+    /// Any program, unless it has the name of a test or build tool.
     Programs,
-    /// Another name, not that of what the project has or depends on.
+    /// Another name, unless the project has or depends on it, or it is that of a test or build
+    /// tool.
     OwnName,
-    /// What leads to a file of the checks stays.
+    /// Any change, unless an entry that leads to a protected file leads elsewhere.
     Targets,
-    /// A new manifest may not have it.
+    /// Any change, but a new manifest may not have the section.
     NotInNew,
-    /// New features may be added, and none of those that were there.
+    /// New features, but none that the base defines. Existing items stay.
     NewFeatures,
-    /// A later one.
+    /// A later edition.
     Later,
 }
 
 impl How {
-    /// For people.
+    /// Returns the note on allowed changes for the printed table.
     pub(super) fn told(self) -> &'static str {
         match self {
             Self::Same => "",
             Self::Kept | Self::MayGrow | Self::MayGrowListed => " (may get more)",
-            Self::Scripts => " (may get more, but for hooks)",
+            Self::Scripts => " (may get more, except hooks)",
             Self::NotWeaker => " (may get stricter)",
             Self::OwnTests => " (new tests may be added)",
-            Self::Programs => " (under names of their own)",
-            Self::OwnName => " (not that of what is depended on)",
-            Self::Targets => " (that lead to files of the checks)",
-            Self::NotInNew => " (of a new manifest)",
+            Self::Programs => " (except names of tools)",
+            Self::OwnName => " (except names of dependencies and tools)",
+            Self::Targets => " (entries that lead to files of the checks)",
+            Self::NotInNew => " (in a new manifest)",
             Self::NewFeatures => " (may get new ones)",
             Self::Later => " (may be a later one)",
         }
@@ -79,20 +82,20 @@ const fn row(at: &'static str, how: How, why: &'static str) -> Row {
     Row { at, how, why, in_new: true }
 }
 
-/// One that a new manifest may say as it likes.
+/// Returns a row that does not apply to a new manifest.
 const fn old(at: &'static str, how: How, why: &'static str) -> Row {
     Row { at, how, why, in_new: false }
 }
 
-const TESTS: &str = "it steers the tests";
-const CHECKS: &str = "it steers the checks";
-const BUILDS: &str = "it steers how everything is built";
+const TESTS: &str = "it controls how tests run";
+const CHECKS: &str = "it controls how checks run";
+const BUILDS: &str = "it controls the build";
 const COMMANDS: &str = "it defines commands of the gate";
-const REPLACES: &str = "it puts other code in the place of dependencies";
+const REPLACES: &str = "it replaces dependencies with other code";
 const PLACES: &str = "it says where packages come from";
 const FINDS: &str = "it says which tests are found";
-const STANDS_IN: &str = "it would stand in for what the tests use";
-const NEARER: &str = "it would stand in for a dependency";
+const STANDS_IN: &str = "it would replace what the tests use";
+const NEARER: &str = "it would be used instead of a dependency";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
 use super::super::ecosystems::{HOOKS, SHADOWED};
@@ -101,7 +104,7 @@ use How::{
     Targets,
 };
 
-/// All of them.
+/// All manifests that are judged by section.
 pub(super) const MANIFESTS: &[Manifest] = &[
     Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, steers_afar: false, rows: CARGO },
     Manifest { name: "package.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: NODE },
@@ -115,7 +118,7 @@ pub(super) const MANIFESTS: &[Manifest] = &[
 ];
 
 const CARGO: &[Row] = &[
-    row("profile/*", Same, "it steers how the tests are built"),
+    row("profile/*", Same, "it controls how the tests are built"),
     row("patch/*", Same, REPLACES),
     row("replace", Same, REPLACES),
     row("cargo-features", Same, BUILDS),
@@ -273,7 +276,8 @@ const PYTHON: &[Row] = &[
     old("tool/bandit", Same, CHECKS),
 ];
 
-/// Of a package that is installed, or looks so: Python's tools load plugins by it wherever they find it.
+/// Rows for the metadata of an installed package. Python's tools load plugins by this file wherever
+/// they find it.
 const ENTRY_POINTS: &[Row] = &[
     row("pytest11", Same, TESTS),
     row("hypothesis", Same, TESTS),
@@ -317,8 +321,8 @@ const GO: &[Row] = &[
 
 const CMAKE: &[Row] = &[
     old("tests/*/*", Kept, "it is a test of the base"),
-    old("properties/*/*", Same, "it decides what counts as a pass of a test"),
+    old("properties/*/*", Same, "it decides when a test counts as passed"),
     old("silencing/*/*", Same, "it switches assertions off"),
-    old("blocks/*/*", Same, "it stands in for a command that names tests"),
+    old("blocks/*/*", Same, "it replaces a command that names tests"),
     old("returns/*/*", Same, "it ends the list of tests early"),
 ];

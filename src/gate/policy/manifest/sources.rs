@@ -1,11 +1,12 @@
-//! Where dependencies come from: what came from a registry, or is known to, may not come from a place that a run can write.
+//! The sources of dependencies. A dependency that came from a registry, or is known to come from
+//! one, may not come from a place that a run can write.
 
 use super::forms::Form;
 use super::select;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that tests and builds use, and that nobody gives to a package of their own.
+/// Packages that tests and builds use, with names that no project gives to its own packages.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "anyhow", "assert_cmd", "assert_fs", "criterion", "fake", "httpmock", "insta", "mockall", "mockito", "nextest", "predicates", "pretty_assertions",
@@ -19,7 +20,7 @@ const KNOWN: &[&str] = &[
 ];
 const REGISTRY: &str = "the registry";
 
-/// What comes from another place now, a line each.
+/// Returns a line for each dependency that now comes from another place and may not.
 pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
     let (before, after) = (sources(form, was), sources(form, is));
     let names: BTreeMap<&str, &Option<String>> =
@@ -32,16 +33,17 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
             Some(Some(place)) => Some(place.as_str()),
             Some(None) | None => KNOWN.contains(&name.as_str()).then_some(REGISTRY),
         };
-        // A package of the project may be moved, but what tests use may not become another one.
+        // A package of the project may move, but a package that tests use must stay the same one.
         let may_move = |came_from: &str| came_from.starts_with("path ") && !table.contains("dev");
         if came_from.is_some_and(|came_from| came_from != place && !may_move(came_from)) {
-            told.insert(format!("[{table}] `{name}` comes from {place} now: it would stand in for what the tests use"));
+            told.insert(format!("[{table}] `{name}` comes from {place} now: it would replace what the tests use"));
         }
     }
     told.into_iter().collect()
 }
 
-/// What the tests of a crate use from the workspace, and is built with other features now, a line each.
+/// Returns a line for each workspace package that the tests of a crate use and that now has other
+/// features.
 pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = String> {
     let keys = ["features", "default-features", "default_features"];
     let tables = listed(Form::Cargo).iter().filter(|at| at.contains("dev")).flat_map(|at| select(was, at));
@@ -54,15 +56,15 @@ pub(super) fn other_features(was: &Value, is: &Value) -> impl Iterator<Item = St
             now.is_some_and(|now| keys.iter().any(|key| now.get(key) != value.get(key)))
         });
         let say = |(name, _): (&String, &Value)| {
-            format!("[{table}] `{name}` has other features now: it would stand in for what the tests use")
+            format!("[{table}] `{name}` has other features now: it would replace what the tests use")
         };
         others.map(say).collect::<Vec<_>>()
     });
     told.collect::<Vec<_>>().into_iter()
 }
 
-/// Dependencies that come from a repository, an address or a folder outside of the workspace, and
-/// did not on the base.
+/// Returns the dependencies that come from a repository, an address or a folder outside of the
+/// workspace, and did not on the base. Each result is the start and the rest of the finding.
 pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str) -> bool) -> Vec<(String, String)> {
     let known: BTreeSet<(String, Option<String>)> =
         sources(form, was).into_iter().map(|((_, name), place)| (name, place)).collect();
@@ -77,7 +79,7 @@ pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str)
     sources(form, is).into_iter().filter(is_new).map(told).collect()
 }
 
-/// Returns whether a place is neither a registry that is configured nor a folder of the workspace.
+/// Returns whether a place is neither a configured registry nor a folder of the workspace.
 fn is_foreign(place: &str, leaves: &dyn Fn(&str) -> bool) -> bool {
     let inner = ["path ", "file ", "file:", "link:", "portal:"].iter().find_map(|start| place.strip_prefix(start));
     if let Some(path) = inner {
@@ -87,19 +89,19 @@ fn is_foreign(place: &str, leaves: &dyn Fn(&str) -> bool) -> bool {
     place != REGISTRY && !by_name.iter().any(|start| place.starts_with(start))
 }
 
-/// Whether tests and builds use a program or package of this name.
+/// Returns whether tests and builds use a program or package of this name.
 pub(super) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
         || ["cargo", "go", "make", "node", "npm", "npx", "pip", "python", "python3", "py.test", "sh", "bash"]
             .contains(&name)
 }
 
-/// The names of all dependencies of a manifest.
+/// Returns the names of all dependencies of a manifest.
 pub(super) fn names(form: Form, manifest: &Value) -> Vec<String> {
     sources(form, manifest).into_keys().map(|(_, name)| name).collect()
 }
 
-/// The names of those that are fetched: not those that lie in the workspace.
+/// Returns the names of the dependencies that are fetched. Leaves out those in folders and files.
 pub(super) fn fetched(form: Form, manifest: &Value) -> Vec<String> {
     let lies_here =
         |place: &str| ["path ", "file ", "file:", "link:", "portal:"].iter().any(|start| place.starts_with(start));
@@ -111,14 +113,14 @@ pub(super) fn fetched(form: Form, manifest: &Value) -> Vec<String> {
     in_tables.map(|((_, name), _)| name).chain(of_go).chain(of_ini).collect()
 }
 
-/// The name of a requirement in a line of its own.
+/// Returns the normalized name of a requirement that has its own line.
 pub(super) fn required(line: &str) -> Option<String> {
     let line = line.trim();
     let end = line.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).unwrap_or(line.len());
     line.starts_with(char::is_alphanumeric).then(|| normal(&line[..end]))
 }
 
-/// The tables of a manifest that list dependencies.
+/// Returns the tables of a manifest that list dependencies.
 fn listed(form: Form) -> &'static [&'static str] {
     match form {
         Form::Cargo => &[
@@ -151,7 +153,8 @@ fn listed(form: Form) -> &'static [&'static str] {
 const INI: &[&str] =
     &["options/install_requires", "options/setup_requires", "options/tests_require", "options.extras_require/*"];
 
-/// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
+/// Returns the place of each dependency, by table and name. The place is `None` if another manifest
+/// defines it.
 fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
     let mut found = BTreeMap::new();
     let tables = if form == Form::Ini { INI } else { listed(form) };
@@ -167,7 +170,7 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
             let end = requirement.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
             let (name, rest) = requirement.split_at(end.unwrap_or(requirement.len()));
             let url = rest.split_once(';').map_or(rest, |(rest, _)| rest).split_once('@').map(|(_, url)| url.trim());
-            // Without a name, all of it is an address or a path.
+            // A requirement without a name is an address or a path.
             let url = url.or_else(|| rest.starts_with(['/', ':', '\\']).then_some(requirement));
             found.insert((table.clone(), normal(name)), Some(url.unwrap_or(REGISTRY).to_owned()));
         }
@@ -175,7 +178,7 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
     found
 }
 
-/// Tables beside those of [`listed`] that decide which dependencies there are.
+/// Returns the tables besides those of [`listed`] that decide which dependencies exist.
 fn steering(form: Form) -> &'static [&'static str] {
     match form {
         Form::Cargo => &["patch/*", "replace"],
@@ -190,7 +193,7 @@ fn steering(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// The tables that name dependencies, by their paths, without those that are empty.
+/// Returns the tables that name dependencies, by path, without empty tables.
 pub(super) fn tables(form: Form, manifest: &Value) -> BTreeMap<String, Value> {
     let is_empty = |value: &Value| match value {
         Value::Object(table) => table.is_empty(),
@@ -201,7 +204,7 @@ pub(super) fn tables(form: Form, manifest: &Value) -> BTreeMap<String, Value> {
     tables.filter(|(_, value)| !is_empty(value)).map(|(at, value)| (at, value.clone())).collect()
 }
 
-/// The requirements that are written as text (PEP 508), by the table that lists them.
+/// Returns the requirements that are written as text (PEP 508), by the table that lists them.
 pub(super) fn requirements(form: Form, manifest: &Value) -> BTreeMap<String, Vec<String>> {
     let lines = |value: &Value| match value {
         Value::Array(list) => list.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
@@ -219,7 +222,7 @@ pub(super) fn requirements(form: Form, manifest: &Value) -> BTreeMap<String, Vec
     tables.filter(|_| matches!(form, Form::Python | Form::Ini)).map(|(at, value)| (at, lines(&value))).collect()
 }
 
-/// Where a dependency comes from, by what is said of it.
+/// Returns the place of a dependency, by its entry.
 fn place(form: Form, value: &Value) -> Option<String> {
     if let Some(text) = value.as_str() {
         let schemes = ["file:", "link:", "portal:", "npm:", "git", "http:", "https:", "patch:", "exec:", "bitbucket:"];
@@ -234,7 +237,7 @@ fn place(form: Form, value: &Value) -> Option<String> {
         };
     }
     if let Some(items) = value.as_array() {
-        // One for each platform.
+        // The list has one item for each platform.
         let places = || items.iter().filter_map(|item| place(form, item));
         let is_apart = |place: &String| ["git ", "url ", "path ", "file "].iter().any(|start| place.starts_with(start));
         return places().find(is_apart).or_else(|| places().next());
@@ -247,7 +250,7 @@ fn place(form: Form, value: &Value) -> Option<String> {
     Some(said.unwrap_or_else(|| REGISTRY.into()))
 }
 
-/// A name of a Python package, in its one spelling.
+/// Returns the normalized name of a Python package.
 fn normal(name: &str) -> String {
     name.to_lowercase().replace(['_', '.'], "-")
 }

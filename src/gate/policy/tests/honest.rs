@@ -1,8 +1,9 @@
-//! What honest work changes, and nobody minds.
+//! Changes of honest work that give no finding.
 
 use super::{edited, replaced};
 
-/// A manifest, and what is replaced by what in it (nothing: it is added at the end).
+/// Manifests, each with a text in it and its replacement. An empty text means the end of the
+/// manifest.
 const IN_MANIFESTS: &[(&str, &str, &str)] = &[
     (
         "Cargo.toml",
@@ -44,7 +45,7 @@ const IN_MANIFESTS: &[(&str, &str, &str)] = &[
     ("CMakeLists.txt", "endif()", "  add_test(NAME more COMMAND app more)\nendif() # of tests"),
     ("CMakeLists.txt", "", "set_tests_properties(sum PROPERTIES TIMEOUT 9 LABELS quick)\n"),
 ];
-/// Files that are written.
+/// Files that the work writes.
 const FILES: &[&str] = &[
     "src/lib.rs",
     "src/new.rs",

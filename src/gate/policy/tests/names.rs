@@ -1,4 +1,4 @@
-//! Names that are found before the ones that are meant, and tests by names that few think of.
+//! Tests of names that are found before the intended ones, and of tests with unusual names.
 
 use super::super::*;
 use crate::lane::parse;
@@ -83,7 +83,7 @@ fn changes(added: &str, removed: Option<&str>) -> Vec<Change> {
         .collect()
 }
 
-/// What is said of a new file.
+/// Returns the rule that a new file breaks.
 fn added(policy: &Policy, path: &str) -> Option<String> {
     policy.findings(&changes(path, None), |_, _| None).pop().map(|finding| finding.rule)
 }
@@ -239,20 +239,20 @@ fn manifests_lead_to_what_they_led_to_and_take_no_name_of_what_is_used() {
         };
         policy.findings(&[Change { path: path.into(), kind }], contents).pop().map(|finding| finding.rule)
     };
-    let (package, named) = (files()["package.json"], "[name] changed: it would stand in for a dependency");
+    let (package, named) = (files()["package.json"], "[name] changed: it would be used instead of a dependency");
     let edited = |from: &str, to: &str| told("package.json", Some(package), &package.replace(from, to));
     assert_eq!(edited("\"w\"", "\"near\"").as_deref(), Some(named));
     assert_eq!(edited("\"w\"", "\"jest\"").as_deref(), Some(named));
-    let leads = "[exports../testing] changed: it puts other code in the place of dependencies";
+    let leads = "[exports../testing] changed: it replaces dependencies with other code";
     assert_eq!(edited("./support/same.js", "./src/a.js").as_deref(), Some(leads));
     for (from, to) in
         [("\"w\"", "\"other\""), ("./src/a.js", "./src/c.js"), ("{ \".\"", "{ \"./c\": \"./src/c.js\", \".\"")]
     {
         assert_eq!(edited(from, to), None, "{to}");
     }
-    let named = "[name] added: it would stand in for a dependency";
+    let named = "[name] added: it would be used instead of a dependency";
     assert_eq!(told("unit/package.json", None, "{ \"name\": \"near\" }").as_deref(), Some(named));
-    let imports = "[imports] added: it puts other code in the place of dependencies";
+    let imports = "[imports] added: it replaces dependencies with other code";
     assert_eq!(told("unit/package.json", None, "{ \"imports\": {} }").as_deref(), Some(imports));
     assert_eq!(told("tools/new/package.json", None, "{ \"name\": \"new\", \"imports\": {} }"), None);
 }

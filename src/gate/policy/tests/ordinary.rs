@@ -1,4 +1,4 @@
-//! Ordinary changes of small projects, as they are made every day: none of them is a finding.
+//! Everyday changes of small projects that give no finding.
 
 use super::super::*;
 use crate::lane::parse;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 struct Project {
     lane: &'static str,
     base: &'static [(&'static str, &'static str)],
-    /// New files, each alone.
+    /// New files, each added alone.
     added: &'static [(&'static str, &'static str)],
 }
 
@@ -290,7 +290,7 @@ fn ordinary_new_files_are_no_findings() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Files of the base that are the product, whatever their names are.
+/// Product files of the base are not protected by their names alone.
 #[test]
 fn the_product_may_change_whatever_its_names_are() {
     let python = [

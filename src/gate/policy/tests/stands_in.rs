@@ -1,4 +1,4 @@
-//! What would be found, loaded or run in the place of what is meant.
+//! Files that would be found, loaded or run in the place of the intended ones.
 
 use super::super::*;
 use crate::lane::parse;
@@ -51,7 +51,7 @@ fn policy() -> Policy {
     Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap()
 }
 
-/// What is said of a new file.
+/// Returns the rule that a new file breaks.
 fn added(policy: &Policy, path: &str, text: &str) -> Option<String> {
     let changes = [Change { path: path.into(), kind: ChangeKind::Added }];
     let contents = |_: &str, side| (side == Side::Candidate).then(|| text.as_bytes().to_vec());
@@ -107,7 +107,7 @@ fn what_runners_load_stays_as_it_is_and_new_tests_load_nothing() {
         assert_eq!(added(&policy, "unit/new/conftest.py", more).as_deref(), Some(TESTS), "{more}");
     }
     assert_eq!(policy.forbids_link("unit/new/conftest.py"), Some(TESTS));
-    let mocks = "runners put it in the place of what the tests ask for";
+    let mocks = "test runners use it instead of what the tests ask for";
     assert_eq!(added(&policy, "src/__mocks__/main.js", "").as_deref(), Some(mocks));
 }
 
@@ -158,7 +158,7 @@ fn no_link_is_in_the_place_of_a_folder_in_which_nothing_may_stand_in() {
 fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their_own() {
     let policy = policy();
     let plugin = "[pytest11]\nquiet = report\n";
-    let told = Some("[pytest11] added: it steers the tests");
+    let told = Some("[pytest11] added: it controls how tests run");
     assert_eq!(added(&policy, "quiet-1.0.dist-info/entry_points.txt", plugin).as_deref(), told);
     assert_eq!(added(&policy, "a/quiet.egg-info/entry_points.txt", plugin).as_deref(), told);
     assert_eq!(added(&policy, "own.egg-info/entry_points.txt", "[console_scripts]\nown = own:main\n"), None);
@@ -183,7 +183,7 @@ fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for
         assert_eq!(added(&policy, path, "").as_deref(), Some(READS), "{path}");
     }
     let told =
-        "it would stand in for the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
+        "it would be used instead of the program `diff` of the gate: give it another name, or open it with `--allow-edit`";
     assert_eq!(added(&policy, "bin/diff", "").as_deref(), Some(told));
     assert!(added(&policy, "make", "").is_some_and(|told| told.contains("`make`")));
     for path in ["bin/total", "tools/diff", "settings.yaml"] {
@@ -233,7 +233,7 @@ fn no_source_declares_a_package_that_tests_use_and_the_project_has_not() {
         ("src/main/kotlin/a/Facts.kt", "package org.acme.checks\n", "org.acme"),
         ("src/main/resources/org/junit/jupiter/api/Assertions.class", "", "org.junit"),
     ] {
-        let said = format!("it would stand in for what tests use of `{package}`");
+        let said = format!("it would be used instead of `{package}`, which tests use");
         assert_eq!(added(&policy, path, text), Some(said), "{path}");
     }
     for (path, text) in [

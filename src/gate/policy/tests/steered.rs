@@ -1,18 +1,19 @@
-//! Changes of manifests that steer tests, builds or the place of dependencies.
+//! Changes of manifests that steer tests, builds or the sources of dependencies.
 
-/// A manifest, a text in it (empty: the end), the replacement, and the expected finding.
+/// Manifests, each with a text in it (empty for the end), the replacement, and the expected
+/// finding.
 pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
     (
         "Cargo.toml",
         "",
         "[profile.test]\ndebug-assertions = false\n",
-        "[profile.test] added: it steers how the tests are built",
+        "[profile.test] added: it controls how the tests are built",
     ),
     (
         "Cargo.toml",
         "",
         "[patch.crates-io]\nproptest = { path = 'p' }\n",
-        "[patch.crates-io] added: it puts other code in the place of dependencies",
+        "[patch.crates-io] added: it replaces dependencies with other code",
     ),
     (
         "Cargo.toml",
@@ -32,18 +33,18 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "edition = '2021'\nautotests = false",
         "[package.autotests] added: it says which tests are found",
     ),
-    ("Cargo.toml", "", "[lib]\nname = 'b'\n", "[lib.name] added: it would stand in for what the tests use"),
+    ("Cargo.toml", "", "[lib]\nname = 'b'\n", "[lib.name] added: it would replace what the tests use"),
     (
         "Cargo.toml",
         "name = 'a'\nversion",
         "name = 'b'\nversion",
-        "[package.name] changed: it would stand in for what the tests use",
+        "[package.name] changed: it would replace what the tests use",
     ),
     (
         "Cargo.toml",
         "edition = '2021'",
         "edition = '2018'",
-        "[package.edition] changed: it steers how everything is built",
+        "[package.edition] changed: it controls the build",
     ),
     ("Cargo.toml", "", "[lib]\ntest = false\n", "[lib.test] added: it says which tests are found"),
     (
@@ -87,7 +88,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "pnpm-workspace.yaml",
         "",
         "overrides: { react: 'npm:near@1' }\n",
-        "[overrides] added: it puts other code in the place of dependencies",
+        "[overrides] added: it replaces dependencies with other code",
     ),
     ("pnpm-workspace.yaml", "", "filter: a\n", "[filter] added: it says which tests are found"),
     ("lerna.json", "\"packages/*\"", "\"packages/b\"", "[packages] changed: it says which tests are found"),
@@ -103,18 +104,18 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "members = ['packages/*']\nexclude = ['packages/a']",
         "[tool.uv.workspace.exclude] added: it says which tests are found",
     ),
-    ("Cargo.toml", "'deny'", "'allow'", "[lints.rust.unsafe_code] changed: it steers the checks"),
+    ("Cargo.toml", "'deny'", "'allow'", "[lints.rust.unsafe_code] changed: it controls how checks run"),
     (
         "Cargo.toml",
         "proptest = '1'",
         "proptest = { path = 'crates/new' }",
-        "[dev-dependencies] `proptest` comes from path crates/new now: it would stand in for what the tests use",
+        "[dev-dependencies] `proptest` comes from path crates/new now: it would replace what the tests use",
     ),
     (
         "Cargo.toml",
         "serde = '1'",
         "serde = '1'\ninsta = { git = 'https://e.example/i' }",
-        "[dependencies] `insta` comes from git https://e.example/i now: it would stand in for what the tests use",
+        "[dependencies] `insta` comes from git https://e.example/i now: it would replace what the tests use",
     ),
     (
         "Cargo.toml",
@@ -128,7 +129,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "serde = '1'\nevil = { path = '../evil' }",
         "[dependencies] `evil` comes from path ../evil, a source that the base does not use",
     ),
-    ("Cargo.toml", "[package]", "[package", "it cannot be read, so it cannot be told what changed"),
+    ("Cargo.toml", "[package]", "[package", "cannot parse the manifest, so its changes cannot be judged"),
     ("package.json", "\"jest\",", "\"true\",", "[scripts.test] changed: it defines commands of the gate"),
     (
         "package.json",
@@ -136,33 +137,33 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "\"pretest\":\"true\",\"build\"",
         "[scripts.pretest] added: it defines commands of the gate",
     ),
-    ("package.json", "\"name\"", "\"jest\":{\"testMatch\":[]},\"name\"", "[jest] added: it steers the tests"),
+    ("package.json", "\"name\"", "\"jest\":{\"testMatch\":[]},\"name\"", "[jest] added: it controls how tests run"),
     (
         "package.json",
         "\"^29\"",
         "\"file:./fake\"",
-        "[devDependencies] `jest` comes from file:./fake now: it would stand in for what the tests use",
+        "[devDependencies] `jest` comes from file:./fake now: it would replace what the tests use",
     ),
     (
         "package.json",
         "\"name\"",
         "\"overrides\":{\"jest\":\"file:x\"},\"name\"",
-        "[overrides] added: it puts other code in the place of dependencies",
+        "[overrides] added: it replaces dependencies with other code",
     ),
-    ("pyproject.toml", "'-q'", "'-q --ignore=tests'", "[tool.pytest] changed: it steers the tests"),
-    ("pyproject.toml", "", "[tool.coverage.run]\nomit = ['*']\n", "[tool.coverage] added: it steers the tests"),
-    ("pyproject.toml", "'hatchling'", "'evil'", "[build-system] changed: it steers how everything is built"),
+    ("pyproject.toml", "'-q'", "'-q --ignore=tests'", "[tool.pytest] changed: it controls how tests run"),
+    ("pyproject.toml", "", "[tool.coverage.run]\nomit = ['*']\n", "[tool.coverage] added: it controls how tests run"),
+    ("pyproject.toml", "'hatchling'", "'evil'", "[build-system] changed: it controls the build"),
     (
         "pyproject.toml",
         "'pytest>=8'",
         "'pytest @ file:///x'",
-        "[dependency-groups.dev] `pytest` comes from file:///x now: it would stand in for what the tests use",
+        "[dependency-groups.dev] `pytest` comes from file:///x now: it would replace what the tests use",
     ),
     (
         "pyproject.toml",
         "",
         "[tool.uv.sources]\npytest = { path = 'x' }\n",
-        "[tool.uv.sources] `pytest` comes from path x now: it would stand in for what the tests use",
+        "[tool.uv.sources] `pytest` comes from path x now: it would replace what the tests use",
     ),
     (
         "pyproject.toml",
@@ -182,12 +183,12 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "\"^29\",\"evil\":\"evil/evil\"",
         "[devDependencies] `evil` comes from evil/evil, a source that the base does not use",
     ),
-    ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it steers the tests"),
+    ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it controls how tests run"),
     (
         "go.mod",
         "",
         "replace github.com/a/b => ./b\n",
-        "[replace] added: it puts other code in the place of dependencies",
+        "[replace] added: it replaces dependencies with other code",
     ),
     ("CMakeLists.txt", "app sum", "true", "[tests.add_test.sum] changed: it is a test of the base"),
     ("CMakeLists.txt", "enable_testing()\n", "", "[tests.enable_testing.here] removed: it is a test of the base"),
@@ -201,13 +202,13 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "CMakeLists.txt",
         "",
         "set_tests_properties(sum PROPERTIES TIMEOUT 9 WILL_FAIL ON)\n",
-        "[properties.WILL_FAIL.sum] added: it decides what counts as a pass of a test",
+        "[properties.WILL_FAIL.sum] added: it decides when a test counts as passed",
     ),
     (
         "CMakeLists.txt",
         "",
         "set_property(TEST sum PROPERTY PASS_REGULAR_EXPRESSION .)\n",
-        "[properties.PASS_REGULAR_EXPRESSION.sum] added: it decides what counts as a pass of a test",
+        "[properties.PASS_REGULAR_EXPRESSION.sum] added: it decides when a test counts as passed",
     ),
     (
         "CMakeLists.txt",
@@ -220,7 +221,7 @@ pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
         "CMakeLists.txt",
         "if(",
         "macro(add_test)\nendmacro()\nif(",
-        "[blocks.macro.add_test] added: it stands in for a command that names tests",
+        "[blocks.macro.add_test] added: it replaces a command that names tests",
     ),
     ("go.mod", "go 1.22", "go 1.22\n\ntoolchain go1.99", "[toolchain] added: it chooses the toolchain"),
 ];

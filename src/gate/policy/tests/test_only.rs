@@ -1,10 +1,10 @@
-//! Files of the base that only its tests load, whatever their names are, and the product beside tests.
+//! Tests of files that only tests of the base load, and of the product beside tests.
 
 use super::super::*;
 use crate::lane::parse;
 use std::collections::BTreeMap;
 
-/// The files of a base with one step that are protected, but for manifests and lanes.
+/// Returns the protected files of a base with one step, without manifests and lanes.
 fn kept(step: &str, files: &[(&str, &str)]) -> Vec<String> {
     let lane = parse("verify", "verify.yaml", &serde_json::json!({ "steps": [{ "run": step }] }).to_string()).unwrap();
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
@@ -320,7 +320,7 @@ fn the_runner_that_a_script_of_tests_starts_is_a_check() {
     }
 }
 
-/// What is said of a new file, where this step runs on these files.
+/// Returns the rule that a new file breaks, if this step runs on these files.
 fn added(step: &str, files: &[(&str, &str)], path: &str, text: &str) -> Option<String> {
     let lane = parse("verify", "verify.yaml", &serde_json::json!({ "steps": [{ "run": step }] }).to_string()).unwrap();
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();

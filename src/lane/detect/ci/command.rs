@@ -1,24 +1,26 @@
-//! Reads the simple commands of a shell script. Pure: a text in, commands and refusals out.
+//! A reader for the simple commands of a shell script. Pure: it turns text into commands and
+//! refusals.
 //!
-//! A command is words and variables. A line that needs a shell for more than that (pipes,
+//! A command consists of words and variables. A line that needs more of a shell (pipes,
 //! substitutions, loops) is refused with the reason.
 
 use super::expression::{SECRET, UNKNOWN};
 use std::collections::BTreeMap;
 
-/// One simple command of a script.
+/// A simple command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) words: Vec<String>,
-    /// Variables that are set before it: `A=b cmd`, or by an `export` further up.
+    /// Variables set for the command: by `A=b cmd`, or by an earlier `export`.
     pub(super) vars: BTreeMap<String, String>,
-    /// The folder that it runs in, relative to where the script starts; empty for that place.
+    /// The folder of the command, relative to the start folder of the script; empty for the start
+    /// folder.
     pub(super) dir: String,
-    /// True if the script continues after a failure, by `|| true`.
+    /// True if the script continues after a failure, because of `|| true`.
     pub(super) may_fail: bool,
 }
 
-/// A line of a script, counted from 0, as a command or as the text that was refused and why.
+/// A line of a script, counted from 0, with its command, or with the refused text and the reason.
 pub(super) type Line = (usize, Result<Command, (String, &'static str)>);
 
 const EXPANDS: &str = "it needs values that only its own CI has";
@@ -27,7 +29,7 @@ const SHELL: &str = "it is more than a simple command";
 const OPENING: [&str; 8] = ["if", "for", "while", "until", "case", "select", "function", "{"];
 const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
 
-/// The commands of a script. `known` gives the values of variables.
+/// Reads the commands of a script. `known` has the values of variables.
 pub(super) fn read(script: &str, known: &BTreeMap<String, String>) -> Vec<Line> {
     let mut reader = Reader { known: known.clone(), ..Reader::default() };
     let mut pending: Option<(usize, String)> = None;
@@ -133,7 +135,7 @@ impl Reader {
     }
 }
 
-/// A folder within another one; nothing where it leads outside.
+/// Joins a path to a folder. `None` if the path leads outside.
 pub(super) fn join(base: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
     if path.starts_with(['/', '~', '-', '$']) {
@@ -156,7 +158,8 @@ fn assignment(word: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// The commands of a line with whether their failure is let pass, as words without quotes.
+/// Splits a line into commands, as words without quotes. The flag is true if the line ignores a
+/// failure.
 fn split(text: &str, known: &BTreeMap<String, String>) -> Result<Vec<(Vec<String>, bool)>, &'static str> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
@@ -189,7 +192,7 @@ fn split(text: &str, known: &BTreeMap<String, String>) -> Result<Vec<(Vec<String
             }
             '\\' => word.get_or_insert_default().push(chars.next().ok_or(SHELL)?),
             '$' => {
-                // Without quotes a value is split into words.
+                // Outside of quotes, a shell splits a value into words.
                 let value = variable(&mut chars, known)?;
                 let mut parts = value.split_whitespace();
                 if let Some(first) = parts.next() {
@@ -235,7 +238,7 @@ fn end(commands: &mut Vec<(Vec<String>, bool)>, words: &mut Vec<String>, word: &
     }
 }
 
-/// The value of `$NAME` or `${NAME}`, whose `$` was read already.
+/// Reads the value of `$NAME` or `${NAME}`; the `$` was read already.
 fn variable(
     chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
     known: &BTreeMap<String, String>,
@@ -251,12 +254,12 @@ fn variable(
     known.get(&name).cloned().ok_or(EXPANDS)
 }
 
-/// A command as a shell reads it back.
+/// Quotes the words of a command for a shell.
 pub(in super::super) fn quoted(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/:=@,+-%^".contains(c);
     let quote = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
         true => word.clone(),
-        // A pattern is for the shell to expand, as it is in the project's own CI.
+        // The shell must expand a pattern, as in the project's own CI.
         false if word.contains('*') && word.chars().all(|c| is_plain(c) || c == '*') => word.clone(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };

@@ -1,13 +1,13 @@
-//! Reads the commands of tox and nox, and the hooks of pre-commit. Pure: texts in, lines of scripts
-//! out.
+//! Readers for the commands of tox and nox, and for the hooks of pre-commit. Pure: they turn texts
+//! into lines of scripts.
 
 use super::{get, list, text_of};
 use crate::lane::parse_toml;
 use crate::yaml::parse;
 use serde_json::Value;
 
-/// The commands of the environments that `tox …` names; without a name those of the tests and of
-/// all environments that are listed.
+/// Returns the commands of the environments that `tox …` names. Without a name, these are the tests
+/// and all listed environments.
 pub(super) fn tox(words: &[String], ini: &str, pyproject: &str) -> Vec<String> {
     let config = Tox::read(ini, pyproject);
     let mut named: Vec<String> = Vec::new();
@@ -40,7 +40,7 @@ impl Tox {
         Self { ini: if ini.is_empty() { legacy.unwrap_or_default() } else { ini.to_owned() }, table }
     }
 
-    /// The tests, and the environments of the list that are no interpreters.
+    /// Returns the tests, and the listed environments that do not name an interpreter.
     fn listed(&self) -> Vec<String> {
         let text = match self.value("[tox]", &["envlist", "env_list"]) {
             Some(lines) => lines.join(","),
@@ -67,7 +67,7 @@ impl Tox {
         commands.into_iter().flatten().map(|command| super::command::quoted(&words_of(command))).collect()
     }
 
-    /// A line with its substitutions; one of other commands is their lines.
+    /// Returns a line with its substitutions. A reference to other commands becomes their lines.
     fn filled(&self, line: &str) -> Vec<String> {
         if let Some(section) = line.strip_prefix("{[").and_then(|rest| rest.strip_suffix("]commands}")) {
             return self
@@ -80,7 +80,7 @@ impl Tox {
         vec![without_substitutions(line)]
     }
 
-    /// The lines of a key of a section.
+    /// Returns the lines of a key in a section.
     fn value(&self, section: &str, keys: &[&str]) -> Option<Vec<String>> {
         let mut lines = self
             .ini
@@ -106,7 +106,7 @@ impl Tox {
     }
 }
 
-/// The words of an array; a table in it is a substitution, of which nothing is kept.
+/// Returns the words of an array. Substitutions, which are tables, are dropped.
 fn words_of(value: &Value) -> Vec<String> {
     let words = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     words.filter(|word| !word.contains('{')).map(str::to_owned).collect()
@@ -117,7 +117,7 @@ fn is_interpreter(env: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 't'))
 }
 
-/// The command of a line, where the factors before its `:` are those of the environment.
+/// Returns the command of a line, if the environment has the factors before the `:`.
 fn of_factor(line: &str, env: &str) -> Option<String> {
     let Some((factors, command)) = line.split_once(": ") else { return Some(line.to_owned()) };
     if factors.contains(' ') || factors.contains('{') {
@@ -130,8 +130,8 @@ fn of_factor(line: &str, env: &str) -> Option<String> {
         .then(|| command.to_owned())
 }
 
-/// A line of tox without what stands in braces: the default of `{posargs:…}` stays, and words with
-/// others go.
+/// Returns a line of tox without substitutions. The default of `{posargs:…}` is kept, and words
+/// with other substitutions are dropped.
 fn without_substitutions(line: &str) -> String {
     let mut text = line.trim_start_matches(['-', '!']).trim().replace("{toxinidir}/", "").replace("{toxinidir}", ".");
     text = text.replace("{envpython}", "python").replace("{envbindir}/", "");
@@ -142,8 +142,8 @@ fn without_substitutions(line: &str) -> String {
     text.split(' ').filter(|word| !word.is_empty() && !word.contains(['{', '}'])).collect::<Vec<_>>().join(" ")
 }
 
-/// The commands of the sessions that `nox …` names; without a name those of all sessions, but for
-/// what `nox.options.sessions` leaves out.
+/// Returns the commands of the sessions that `nox …` names. Without a name, these are the sessions
+/// in `nox.options.sessions`, or all sessions.
 pub(super) fn nox(words: &[String], text: &str) -> Vec<String> {
     let mut named: Vec<&str> = Vec::new();
     let mut rest = words.iter();
@@ -177,7 +177,7 @@ pub(super) fn nox(words: &[String], text: &str) -> Vec<String> {
     commands
 }
 
-/// The texts in quotes.
+/// Returns the quoted texts.
 fn literals(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -190,7 +190,7 @@ fn literals(text: &str) -> Vec<&str> {
     found
 }
 
-/// Hooks of pre-commit, with the tool that each is.
+/// Hooks of pre-commit, each with its tool.
 #[rustfmt::skip]
 const HOOKS: [(&str, &str); 18] = [
     ("ruff", "ruff check"), ("ruff-check", "ruff check"), ("ruff-format", "ruff format"), ("black", "black"), ("flake8", "flake8"), ("isort", "isort"),
@@ -199,7 +199,7 @@ const HOOKS: [(&str, &str); 18] = [
     ("rubocop", "rubocop"),
 ];
 
-/// The tools of the hooks of a `.pre-commit-config.yaml`.
+/// Returns the tools of the hooks in a `.pre-commit-config.yaml`.
 pub(super) fn hooks(text: &str) -> Vec<String> {
     let Ok(root) = parse(text, 1) else { return Vec::new() };
     let hooks = get(&root, "repos")

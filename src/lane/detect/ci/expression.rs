@@ -1,9 +1,8 @@
-//! Evaluates the expressions of GitHub workflows, as far as their values are known. Pure.
+//! An evaluator for expressions of GitHub workflows, as far as their values are known. Pure.
 
 use std::collections::BTreeMap;
 
-/// A value of an expression: a text, or a truth; nothing where it depends on what only a real run
-/// knows.
+/// A value of an expression: a text or a boolean, or unknown if it depends on a real run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Text(String),
@@ -32,12 +31,12 @@ impl Value {
 /// The values of names such as `matrix.os`.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// Marks the place of an expression without a known value, and of a secret. No shell variable can
-/// have this name.
+/// Placeholders for an expression without a known value, and for a secret. No shell variable can
+/// have these names.
 pub(super) const UNKNOWN: &str = "${?}";
 pub(super) const SECRET: &str = "${?secret}";
 
-/// The text with each `${{ … }}` replaced by its value, or by [`UNKNOWN`] or [`SECRET`].
+/// Replaces each `${{ … }}` in a text by its value, by [`UNKNOWN`] or by [`SECRET`].
 pub(super) fn fill(text: &str, names: &Names) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -176,7 +175,7 @@ impl Parser<'_> {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
             _ if name.starts_with(|c: char| c.is_ascii_digit()) => Value::Text(name.to_owned()),
-            // A key that no combination has is empty, as it is for GitHub.
+            // GitHub also treats a key that no combination has as empty.
             _ if name.starts_with("matrix.") => Value::Text(self.names.get(name).cloned().unwrap_or_default()),
             _ => self.names.get(name).map_or(Value::Unknown, |value| Value::Text(value.clone())),
         }

@@ -1,4 +1,4 @@
-//! Reads the commands of a GitHub workflow. Pure: the text of one file in, offers out.
+//! A reader for the commands of a GitHub workflow. Pure: it turns the text of a file into offers.
 
 use super::command;
 use super::expression::{Names, SECRET, UNKNOWN, fill, holds};
@@ -6,7 +6,7 @@ use super::{Offer, Refusal, get, list, text_of};
 use crate::yaml::{Node, Value, parse};
 use std::collections::BTreeMap;
 
-/// Actions that are checks, with the command that each stands for.
+/// Actions that are checks, each with its equivalent command.
 const ACTIONS: [(&str, &str); 7] = [
     ("golangci/golangci-lint-action", "golangci-lint run"),
     ("pre-commit/action", "pre-commit run --all-files"),
@@ -17,15 +17,15 @@ const ACTIONS: [(&str, &str); 7] = [
     ("cargo-bins/cargo-deny-action", "cargo deny check"),
 ];
 
-/// The offers of a workflow, or why it cannot be read.
-/// `action` gives the text of a file of an action in the project.
+/// Returns the offers of a workflow, or the reason why the workflow cannot be read. `action`
+/// returns the text of a file that belongs to an action of the project.
 pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&'t str>) -> Result<Vec<Offer>, String> {
     let root = parse(text, 1).map_err(|problem| problem.to_string())?;
     if !runs_on_changes(&root) {
         return Ok(Vec::new());
     }
     let env = variables(&root, &Names::new());
-    // Variables that the workflow itself reads do not reach its tools.
+    // Variables that the workflow itself reads are not for its tools.
     let is_read = |name: &str| {
         [format!("${name}"), format!("{{{name}"), format!("env.{name}")].iter().any(|form| text.contains(form))
     };
@@ -47,7 +47,7 @@ pub(super) fn read<'t>(file: &str, text: &str, action: &dyn Fn(&str) -> Option<&
     Ok(offers)
 }
 
-/// Returns whether a workflow runs when the code changes, and not only by the clock, by hand, or
+/// Returns true if a workflow runs when the code changes, and not only on a schedule, by hand, or
 /// for a release.
 fn runs_on_changes(root: &Node) -> bool {
     let is_change = |name: &str| ["push", "pull_request", "merge_group", "workflow_call"].contains(&name);
@@ -62,13 +62,13 @@ fn runs_on_changes(root: &Node) -> bool {
     }
 }
 
-/// The variables under `env`; those without a known value hold [`UNKNOWN`] or [`SECRET`].
+/// Returns the variables under `env`. Unknown values are [`UNKNOWN`] or [`SECRET`].
 fn variables(node: &Node, names: &Names) -> BTreeMap<String, String> {
     let Some(Value::Map(entries)) = get(node, "env").map(|env| &env.value) else { return BTreeMap::new() };
     entries.iter().filter_map(|(name, value)| Some((name.text.clone(), fill(&scalar(value)?, names)))).collect()
 }
 
-/// A scalar as text.
+/// Returns a scalar as text.
 fn scalar(node: &Node) -> Option<String> {
     match &node.value {
         Value::Text(text) => Some(text.clone()),
@@ -80,17 +80,17 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-/// Gives the text of a file of an action.
+/// Returns the text of a file that belongs to an action.
 type ReadAction<'f, 't> = &'f dyn Fn(&str) -> Option<&'t str>;
 
 struct Job<'f, 't> {
     is_read: &'f dyn Fn(&str) -> bool,
-    /// Reads an action of the project; absent in such an action.
+    /// Reads an action of the project; `None` inside an action.
     action: Option<ReadAction<'f, 't>>,
     file: &'f str,
     env: BTreeMap<String, String>,
     dir: &'f str,
-    /// Why none of its commands can be used.
+    /// The reason why none of the job's commands can be used.
     why: Option<&'static str>,
     names: Names,
 }
@@ -131,7 +131,7 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Why a condition keeps a command out.
+    /// Returns the reason if a condition excludes a command.
     fn obstacle(&self, condition: &str) -> Option<&'static str> {
         if condition.contains("secrets.") {
             Some("it needs secrets")
@@ -142,7 +142,7 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Reads the steps of an action that lies in the project.
+    /// Reads the steps of an action in the project.
     fn local(
         &self,
         step: &Node,
@@ -251,7 +251,7 @@ fn is_foreign(system: &str) -> bool {
     ["windows", "macos", "mac-", "freebsd"].iter().any(|name| system.contains(name))
 }
 
-/// The combinations of a matrix, as GitHub makes them.
+/// Returns the combinations of a matrix, formed as by GitHub.
 fn combinations(matrix: &Node) -> Vec<Names> {
     let Value::Map(entries) = &matrix.value else { return Vec::new() };
     let mut all = vec![Names::new()];
@@ -294,7 +294,7 @@ fn pair((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
 
-/// The names of the scalars in a value: `matrix.job.target`.
+/// Returns the names of the scalars in a value, such as `matrix.job.target`.
 fn named(prefix: &str, node: &Node) -> Names {
     match &node.value {
         Value::Map(entries) => {
@@ -304,8 +304,8 @@ fn named(prefix: &str, node: &Node) -> Names {
     }
 }
 
-/// The combination that is most like this machine: on Linux, and with a stable toolchain where one
-/// is named.
+/// Chooses the combination most similar to this machine: on Linux, and with a stable toolchain if
+/// one is named.
 fn choose(all: Vec<Names>, runs_on: &[String]) -> Names {
     let rank = |one: &Names| {
         let has = |word: &str| one.values().any(|value| value.split(['-', ' ']).any(|part| part == word));

@@ -1,4 +1,4 @@
-//! Workflows as projects write them, and the offers in them.
+//! Tests of typical workflows and their offers.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! Reads the commands of a `.gitlab-ci.yml`. Pure: a text in, offers out.
+//! A reader for the commands of a `.gitlab-ci.yml`. Pure: it turns a text into offers.
 
 use super::{Candidate, Offer, Refusal, command, get, list, text_of};
 use crate::yaml::{Node, Value, parse};
 use std::collections::BTreeMap;
 
-/// Keys of the whole file that are no jobs.
+/// Top-level keys that are not jobs.
 const RESERVED: [&str; 12] = [
     "image",
     "services",
@@ -20,13 +20,14 @@ const RESERVED: [&str; 12] = [
     "spec",
 ];
 
-/// The most jobs that one extends.
+/// The maximum number of jobs that a job extends.
 const MOST_PARENTS: usize = 20;
 
-/// The offers of the file.
+/// Returns the offers of the file.
 ///
 /// # Errors
-/// The reason why it cannot be read.
+///
+/// The reason why the file cannot be read.
 pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
     let root = parse(text, 1).map_err(|problem| problem.to_string())?;
     let Value::Map(jobs) = &root.value else { return Ok(Vec::new()) };
@@ -48,7 +49,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
             continue;
         };
         let lines: Vec<&Node> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
-        // A job is one script: `cd` of one line holds for the next.
+        // A job is one script: `cd` in one line applies to the next lines.
         let whole: Vec<&str> = lines.iter().map(|line| text_of(line)).collect();
         let numbers: Vec<usize> =
             lines.iter().flat_map(|line| (0..text_of(line).lines().count()).map(|n| line.place.line + n)).collect();
@@ -76,7 +77,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
     Ok(offers)
 }
 
-/// Why a job's commands cannot be used.
+/// Returns the reason why a job's commands cannot be used.
 fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
     let has = |key: &str, words: &[&str]| {
         let node = inherited(root, job, key)?;
@@ -94,20 +95,20 @@ fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
     }
 }
 
-/// A job and what it extends, the nearest first.
+/// Returns a job and the jobs that it extends, the nearest first.
 fn lineage<'n>(root: &'n Node, job: &'n Node) -> Vec<&'n Node> {
     let mut all = vec![job];
     let mut next = 0;
     while let Some(one) = all.get(next).copied().filter(|_| all.len() < MOST_PARENTS) {
         let names = get(one, "extends").map_or_else(Vec::new, |it| std::iter::once(it).chain(list(it)).collect());
-        // The last one in a list wins.
+        // The last job in a list takes precedence.
         all.extend(names.into_iter().rev().filter_map(Node::as_text).filter_map(|name| get(root, name)));
         next += 1;
     }
     all
 }
 
-/// The value of a key of a job, or of the nearest job that it extends.
+/// Returns the value of a key from a job, or from the nearest job that it extends.
 fn inherited<'n>(root: &'n Node, job: &'n Node, key: &str) -> Option<&'n Node> {
     lineage(root, job).into_iter().find_map(|one| get(one, key))
 }

@@ -1,4 +1,4 @@
-//! Reads the environments and scripts of hatch, and says what `hatch run …` does. Pure.
+//! A reader for hatch environments and scripts, which resolves `hatch run …`. Pure.
 
 use super::super::environments;
 use super::super::facts::Facts;
@@ -9,11 +9,11 @@ use crate::lane::parse_toml;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Scripts that call each other are followed this far.
+/// The maximum depth of scripts that call each other.
 const DEEPEST: usize = 5;
-/// Names of scripts that are the tests, the best first.
+/// Names of scripts that run the tests, the best first.
 const TESTS: [&str; 4] = ["test", "tests", "run", "all"];
-/// Names of environments that tests run in, the best first.
+/// Names of environments for tests, the best first.
 const ENVIRONMENTS: [&str; 3] = ["test", "tests", "default"];
 
 /// The scripts of each environment, as lines.
@@ -35,7 +35,7 @@ impl Scripts {
             scripts.into_iter().flatten().map(|(name, value)| (name.clone(), lines(value))).collect()
         };
         let mut all: BTreeMap<_, _> = table.iter().map(|(name, env)| (name.clone(), scripts(env))).collect();
-        // Environments have what `default` has, unless they are detached from it.
+        // Environments inherit from `default`, unless they are detached.
         let shared = all.get("default").cloned().unwrap_or_default();
         for (name, scripts) in &mut all {
             let is_detached = table[name].get("detached").is_some_and(|value| value == true);
@@ -46,7 +46,7 @@ impl Scripts {
         Self(all)
     }
 
-    /// The commands of a call, with the scripts in it replaced by what they run.
+    /// Returns the commands of a call, with scripts replaced by their commands.
     fn commands(&self, env: &str, line: &str, depth: usize) -> Vec<String> {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match self.0.get(env).and_then(|scripts| scripts.get(name)).filter(|_| depth > 0) {
@@ -59,7 +59,7 @@ impl Scripts {
     }
 }
 
-/// A line of a script with the arguments of its call in the place of `{args}` or `{args:default}`.
+/// Replaces `{args}` or `{args:default}` in a script line by the arguments of its call.
 fn with_arguments(line: &str, arguments: &str) -> String {
     let Some((before, rest)) = line.split_once("{args") else { return line.to_owned() };
     let (default, after) = rest.split_once('}').unwrap_or_default();
@@ -67,8 +67,8 @@ fn with_arguments(line: &str, arguments: &str) -> String {
     format!("{before}{arguments}{after}").trim().to_owned()
 }
 
-/// A call of the tests, where the project's scripts have one. For projects without a CI that can be
-/// read.
+/// Returns a call of the tests, if the project's scripts have one. For projects without a readable
+/// CI.
 pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
     let Scripts(all) = Scripts::read(facts);
     let rank = |env: &&String| ENVIRONMENTS.iter().position(|name| name == env).unwrap_or(ENVIRONMENTS.len());
@@ -79,8 +79,8 @@ pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
     Some(vec!["hatch".into(), "run".into(), call])
 }
 
-/// The steps of a call of hatch. Where hatch is not installed, or the project has another
-/// environment, these are what its scripts run.
+/// Returns the steps of a hatch call. These are the commands of its scripts if hatch is not
+/// installed, or if the project has another environment.
 pub(super) fn steps(
     words: &[String],
     candidate: &Candidate,
@@ -118,7 +118,7 @@ fn step(run: String, kind: Kind, words: &[String]) -> Resolved {
     Resolved { stack: "python", kind, run, words: words.to_vec(), name: None, effect }
 }
 
-/// The environment and the line of `hatch run env:line` and of `hatch -e env run line`.
+/// Returns the environment and the line of `hatch run env:line` and of `hatch -e env run line`.
 fn called(words: &[String]) -> Option<(String, String)> {
     let run = words.iter().position(|word| word == "run")?;
     let flag = words.iter().position(|word| ["-e", "--env"].contains(&word.as_str()));
@@ -131,10 +131,11 @@ fn called(words: &[String]) -> Option<(String, String)> {
     Some((env.or(named).unwrap_or_else(|| "default".into()), command::quoted(&line)))
 }
 
-/// Returns the effect of all lines of a script.
+/// Returns the common kind of all lines of a script.
 ///
 /// # Errors
-/// The reason why one of them is no check.
+///
+/// The reason why one of the lines is not a check.
 fn kind_of(lines: &[String]) -> Result<Kind, String> {
     let mut kind = None;
     for (_, read) in lines.iter().flat_map(|line| command::read(line, &BTreeMap::new())) {
@@ -154,7 +155,7 @@ fn kind_of(lines: &[String]) -> Result<Kind, String> {
     kind.ok_or_else(String::new)
 }
 
-/// Another environment in which the call does the same without measuring coverage.
+/// Finds another environment in which the call does the same without measuring coverage.
 fn without_coverage(scripts: &Scripts, env: &str, line: &str, facts: &Facts) -> Option<String> {
     let words = |env: &str| -> Vec<Vec<String>> {
         let lines = scripts.commands(env, line, DEEPEST);

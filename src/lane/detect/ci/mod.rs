@@ -1,5 +1,5 @@
-//! The checks that a project's own CI runs: readers for each kind of file, a table of tools, and
-//! the decision what becomes a step. Pure.
+//! The checks that a project's own CI runs. Contains readers for each kind of file, a table of
+//! tools, and the selection of commands that become steps. Pure.
 
 mod command;
 mod envs;
@@ -22,7 +22,7 @@ pub(super) use command::quoted;
 pub(super) use script::{hindrance as script_hindrance, only_reads as script_only_reads, parts as script_parts};
 pub(super) use tools::{is_node_tool, programs, tool};
 
-/// A command of the project's CI, before it is known whether it can be a step.
+/// A command of the project's CI that may become a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Candidate {
     file: String,
@@ -40,7 +40,7 @@ struct Refusal {
     line: usize,
     text: String,
     why: String,
-    /// A part of the CI that was not read.
+    /// True if a part of the CI was not read.
     is_unread: bool,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Own {
     pub(super) remarks: Vec<String>,
     /// The linters that the CI runs.
     pub(super) tools: BTreeSet<String>,
-    /// The options for CMake and Meson, each with the file that has them.
+    /// The options for CMake and Meson, each with the file that sets them.
     pub(super) native: BTreeMap<&'static str, (Vec<String>, String)>,
 }
 
-/// A step that comes from the project's CI.
+/// A step from the project's CI.
 #[derive(Debug)]
 pub(super) struct OwnCheck {
     pub(super) stack: &'static str,
@@ -65,11 +65,11 @@ pub(super) struct OwnCheck {
     words: Vec<String>,
 }
 
-/// The hooks of pre-commit.
+/// The configuration files of pre-commit.
 const HOOKS: [&str; 2] = [".pre-commit-config.yaml", ".pre-commit-config.yml"];
-/// The most steps that are taken from a project's CI.
+/// The maximum number of steps from a project's CI.
 const MOST: usize = 16;
-/// Variables that change how tools print or where they keep things, or that belong to the machine.
+/// Variables that only affect the output or the storage of tools, or that belong to the machine.
 #[rustfmt::skip]
 const NOISE: [&str; 30] = [
     "CARGO_", "RUST_BACKTRACE", "RUSTFLAGS", "RUSTDOCFLAGS", "RUSTUP_", "MIRI", "FORCE_COLOR", "CLICOLOR", "NO_COLOR", "CI", "GITHUB_", "PATH", "LD_", "DYLD_", "HOME",
@@ -77,7 +77,7 @@ const NOISE: [&str; 30] = [
 ];
 
 impl Own {
-    /// Returns whether the CI has a test of this stack, or one that is for the whole project.
+    /// Returns true if the CI has a test of this stack, or a test of the whole project.
     pub(super) fn tests(&self, stack: &str) -> bool {
         self.has(stack, Effect::Tests) || ["make", "other"].iter().any(|all| self.has(all, Effect::Tests))
     }
@@ -86,24 +86,24 @@ impl Own {
         self.checks.iter().any(|own| own.stack == stack && own.check.effect == effect && own.check.dir.is_none())
     }
 
-    /// Returns whether a step of it does what this check does.
+    /// Returns true if a step of the CI does the same as this check.
     pub(super) fn runs(&self, check: &Check) -> bool {
         let without = |run: &str| run.replace(" run ", " ");
         self.checks.iter().any(|own| own.check.dir == check.dir && without(&own.check.run) == without(&check.run))
     }
 
-    /// Returns whether a step of it uses this tool.
+    /// Returns true if a step of the CI uses this tool.
     pub(super) fn has_tool(&self, tool: &str) -> bool {
         self.checks.iter().any(|own| own.check.dir.is_none() && tools::tool(&own.words) == tool)
     }
 
-    /// Returns whether the CI says anything about this stack.
+    /// Returns true if the CI has any step for this stack.
     pub(super) fn knows(&self, stack: &str) -> bool {
         self.tests(stack) || self.checks.iter().any(|own| own.stack == stack && own.check.dir.is_none())
     }
 }
 
-/// Reads all that says what the project's CI runs.
+/// Reads all files that define the project's CI.
 pub(super) fn look(facts: &Facts) -> Own {
     let mut own = Own::default();
     let mut left_out = LeftOut::default();
@@ -127,7 +127,7 @@ pub(super) fn look(facts: &Facts) -> Own {
         ));
     }
     if own.checks.is_empty() {
-        // Without a CI that can be read, the tools that gather checks stand for it.
+        // Without a readable CI, a tool that runs several checks replaces it.
         let has_tox = facts.has("tox.ini") || has_table(facts.text("pyproject.toml"), "tool.tox");
         let gathering = [("tox.ini", "tox", has_tox), ("noxfile.py", "nox", facts.has("noxfile.py"))];
         if let Some((file, program, _)) = gathering.into_iter().find(|(_, _, is_there)| *is_there) {
@@ -196,8 +196,8 @@ impl Own {
         self.checks.push(OwnCheck { stack, check, words });
     }
 
-    /// A name that no other step has: with the first word that makes this one differ from the one
-    /// before, else with a number.
+    /// Makes a name unique. It adds the first word that no other step of this name has, otherwise a
+    /// number.
     fn unique(&self, name: String, words: &[String], dir: Option<&str>) -> String {
         let name = dir.map_or_else(|| name.clone(), |dir| format!("{dir}/{name}"));
         let is_free = |name: &str| !self.checks.iter().any(|own| own.check.name == name);
@@ -221,7 +221,7 @@ impl Own {
         })
     }
 
-    /// Drops builds that a test with the same words does as well.
+    /// Drops builds that a test with the same words includes.
     fn drop_implied(&mut self) {
         let rest = |words: &[String]| {
             words.iter().skip(2).filter(|word| *word != "--verbose" && *word != "-v").cloned().collect::<Vec<_>>()
@@ -254,7 +254,7 @@ fn is_known_program(word: &str) -> bool {
             .is_some_and(|row| !matches!(row.kind, Kind::Helper | Kind::No(_)))
 }
 
-/// The name of a step by what its program does.
+/// Derives the name of a step from its program.
 fn step_name(kind: Kind, words: &[String]) -> String {
     let tool = tools::tool(words);
     let name = match (kind, tool.as_str()) {
@@ -273,12 +273,12 @@ fn step_name(kind: Kind, words: &[String]) -> String {
     name.into()
 }
 
-/// Commands that are left out, by reason.
+/// Omitted commands, by reason.
 #[derive(Default)]
 struct LeftOut(Vec<(String, Vec<(String, String)>)>);
 
 impl LeftOut {
-    /// Adds a command; one that is no check counts only where its reason is worth a line.
+    /// Adds a command. A command that is not a check, or has an empty reason, is ignored.
     fn add(&mut self, why: &str, text: &str, (file, line): (&str, usize), is_check: bool) {
         if !is_check || why.is_empty() {
             return;
@@ -294,7 +294,7 @@ impl LeftOut {
         }
     }
 
-    /// A line for each reason, with its first commands.
+    /// Formats one line for each reason, with its first commands.
     fn remarks(self) -> Vec<String> {
         let line = |(why, commands): (String, Vec<(String, String)>)| {
             let first: Vec<String> =
@@ -306,7 +306,7 @@ impl LeftOut {
     }
 }
 
-/// The value of a key of a map.
+/// Returns the value of a key in a map.
 fn get<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     let Value::Map(entries) = &node.value else { return None };
     entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value)
@@ -320,11 +320,12 @@ fn text_of(node: &Node) -> &str {
     node.as_text().unwrap_or_default()
 }
 
-/// Words in the names of workflows that do not judge changes. Their builds use other options.
+/// Words in names of workflows that do not check changes. Builds of these workflows use other
+/// options.
 const ASIDE: [&str; 10] =
     ["codeql", "fuzz", "doc", "docs", "release", "publish", "deploy", "scorecard", "benchmark", "wheels"];
 
-/// Returns whether a workflow does something else than to judge changes, by its name.
+/// Returns true if a workflow has another purpose than to check changes, judged by its name.
 fn is_aside(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| ASIDE.contains(&word))

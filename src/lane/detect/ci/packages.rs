@@ -1,4 +1,4 @@
-//! Decides whether a command of a package manager of Node can be a step. Pure.
+//! The decision whether a command of a Node package manager can be a step. Pure.
 
 use super::super::facts::Facts;
 use super::super::{Effect, node};
@@ -60,7 +60,7 @@ pub(super) fn of_node(words: &[String], facts: &Facts, own: &mut Own) -> Result<
     Ok(vec![step])
 }
 
-/// The checks among what a script runs that changes files.
+/// Returns the checks among the commands of a script that changes files.
 fn of_parts(manager: &str, name: &str, why: String, facts: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
     let parts = script::parts(&node::manifest(facts), name);
     let mut steps = Vec::new();

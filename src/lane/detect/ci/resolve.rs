@@ -1,4 +1,4 @@
-//! Decides whether a command of the CI can be a step here, and how it is started here. Pure.
+//! The decision whether a CI command can be a step, and the form in which fledge starts it. Pure.
 
 use super::super::facts::Facts;
 use super::super::{Effect, environments, node, python, recipes};
@@ -6,22 +6,23 @@ use super::packages::of_node;
 use super::tools::{self, Kind};
 use super::{Candidate, Own, command, envs, script};
 
-/// A command of the CI as a step.
+/// A CI command as a step.
 pub(super) struct Resolved {
     pub(super) stack: &'static str,
     pub(super) kind: Kind,
     pub(super) run: String,
     pub(super) words: Vec<String>,
-    /// A name for the step that is better than that of its kind.
+    /// A name for the step, better than that of its kind.
     pub(super) name: Option<String>,
     pub(super) effect: Effect,
 }
 
-/// The steps that a command is, or why it is none. An empty reason needs no line.
+/// Resolves a command into steps, or returns the reason why it cannot be one. An empty reason is
+/// not reported.
 pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
     let facts = match candidate.dir.as_str() {
         "" => root,
-        // CMake and Meson are run in the folder that they build in.
+        // CMake and Meson run in their build folder.
         dir if is_native(&candidate.words) && !root.below.contains_key(dir) => root,
         dir => root.below.get(dir).ok_or_else(|| format!("its folder `{dir}` is none that fledge looks into"))?,
     };
@@ -40,14 +41,14 @@ pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Res
         "cmake" | "ctest" | "meson" | "ninja" => native(&program, &words, candidate, own),
         "tox" => each(&envs::tox(&words, facts.text("tox.ini"), facts.text("pyproject.toml")), candidate, root, own),
         "nox" => each(&envs::nox(&words, facts.text("noxfile.py")), candidate, root, own),
-        // Its hooks are known already, as evidence that their tools are run.
+        // The hooks are known already, as evidence that the CI runs their tools.
         "pre-commit" => Err(String::new()),
         "python" => of_python_script(&words, facts),
         _ => of_table(&words, facts).map(|step| vec![step]),
     }
 }
 
-/// The steps that the lines of an environment are; the reason of the first where none is any.
+/// Resolves the lines of an environment into steps. Without any step, it returns the first reason.
 pub(super) fn each(
     lines: &[String],
     candidate: &Candidate,
@@ -78,7 +79,7 @@ fn is_native(words: &[String]) -> bool {
     words.first().is_some_and(|word| ["cmake", "ctest", "meson", "ninja"].contains(&tools::name(word)))
 }
 
-/// Flags of `uv run` and the like that have a value.
+/// Flags of `uv run` and similar commands that take a value.
 const VALUED: [&str; 12] = [
     "--group",
     "--extra",
@@ -94,13 +95,13 @@ const VALUED: [&str; 12] = [
     "-e",
 ];
 
-/// A command without the programs that only start it.
+/// Removes all programs from a command that only start another one.
 pub(super) fn unstarted(words: &[String]) -> Result<Vec<String>, String> {
     let inner = without_starter(words)?;
     if inner.len() == words.len() { Ok(inner) } else { unstarted(&inner) }
 }
 
-/// The command without one program that only starts it.
+/// Removes one program from a command that only starts another one.
 fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
     let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
     let skip_flags = |words: &[String]| {
@@ -179,14 +180,14 @@ fn effect(kind: Kind) -> Effect {
     }
 }
 
-/// The tasks of Gradle, Maven and Rake.
+/// Returns the kind of a Gradle, Maven or Rake call, judged by its tasks.
 fn recipe_kind(words: &[String]) -> Result<Kind, String> {
     let goals: Vec<&String> = words[1..].iter().filter(|word| !word.starts_with('-')).collect();
     let installs = ["install", "deploy", "publish", "release"];
     if goals.iter().any(|goal| installs.contains(&goal.rsplit(':').next().unwrap_or(goal))) {
         return Err("it installs or publishes".into());
     }
-    // `site` and the goals of plugins make pages about a project, but for those that check it.
+    // `site` and goals of plugins produce reports, except for goals that check.
     let is_report = |goal: &&&String| match goal.rsplit_once(':') {
         Some((_, goal)) => tools::name(&words[0]).starts_with("mvn") && !["check", "test", "verify"].contains(&goal),
         None => goal.as_str() == "site",
@@ -202,7 +203,7 @@ fn recipe_kind(words: &[String]) -> Result<Kind, String> {
     Ok(if has(Kind::Test) || goals.is_empty() { Kind::Test } else { Kind::Build })
 }
 
-/// The program that must be installed. Some subcommands of cargo are separate programs.
+/// Returns the program that must be installed. Some cargo subcommands are separate programs.
 fn needed(words: &[String]) -> String {
     match tools::tool(words).strip_prefix("cargo ") {
         Some(sub @ ("fmt" | "clippy" | "nextest")) => format!("cargo-{sub}"),
@@ -213,7 +214,7 @@ fn needed(words: &[String]) -> String {
     }
 }
 
-/// Takes out what measures coverage, picks a toolchain, or needs a compiler that is not there.
+/// Removes options that measure coverage, select a toolchain, or need a missing compiler.
 pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
     let program = words[0].clone();
     if tools::name(&program).starts_with("mvn") {
@@ -253,7 +254,8 @@ pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String
     Ok(())
 }
 
-/// Takes out of a call of Maven what picks a compiler, and `clean`: a room is.
+/// Removes options of a Maven call that select a compiler. Also removes `clean`, because a room is
+/// clean.
 fn strip_maven(words: &mut Vec<String>) {
     let mut rest = std::mem::take(words).into_iter();
     while let Some(word) = rest.next() {
@@ -263,7 +265,7 @@ fn strip_maven(words: &mut Vec<String>) {
     }
 }
 
-/// `python X`, where X is known.
+/// Resolves `python X` for a known X.
 fn of_python_script(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
     let [_, file, goal, ..] = words else { return Err("fledge knows no check by that program".into()) };
     if file != "manage.py" || goal != "test" {
@@ -280,7 +282,7 @@ fn of_python_script(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, St
     }])
 }
 
-/// `make a b`: its targets must be there, and be known as checks by their names.
+/// Resolves `make a b`. Its targets must exist, and their names must be those of checks.
 fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
     let is_goal = |word: &&String| !word.starts_with('-') && !word.contains('=');
     let mut goals: Vec<&String> = Vec::new();
@@ -316,13 +318,12 @@ fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Reso
         return Err(format!("`{program}` is not installed"));
     }
     let name = goals.last().map(|goal| goal.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect());
-    // A recipe may do more than its name says, so it has no company.
+    // A recipe may do more than its name suggests, so it runs alone.
     let effect = if kind == Kind::Test { Effect::Tests } else { Effect::Builds };
     Ok(vec![Resolved { stack: "make", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
 }
 
-/// Keeps the options with which the CI configures a build; the commands themselves are always the
-/// same.
+/// Keeps the options with which the CI configures a build. The commands themselves do not vary.
 fn native(program: &str, words: &[String], candidate: &Candidate, own: &mut Own) -> Result<Vec<Resolved>, String> {
     let stack = if program == "meson" || program == "ninja" { "meson" } else { "cmake" };
     let is_configuring = match program {

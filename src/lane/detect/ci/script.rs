@@ -1,4 +1,4 @@
-//! Says what the scripts of a `package.json` do, by the programs in their texts. Pure.
+//! The work of scripts in a `package.json`, derived from the programs in their texts. Pure.
 
 use super::super::node::obstacle;
 use super::command;
@@ -6,26 +6,27 @@ use super::tools::{self, CHANGES, Kind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Scripts that call each other are followed this far.
+/// The maximum depth of scripts that call each other.
 const DEEPEST: usize = 5;
 
-/// The work of a script, and whether every program in it is known.
+/// The kind of work of a script, with a flag that is true if every program in it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work {
     pub(super) kind: Kind,
     pub(super) is_known: bool,
 }
 
-/// Returns whether a script, with those that run before and after it, is known to change nothing.
+/// Returns true if a script, with those that run before and after it, is known to change nothing.
 pub(in super::super) fn only_reads(manifest: &Value, script: &str) -> bool {
     let has_hooks = ["pre", "post"].iter().any(|hook| manifest["scripts"].get(format!("{hook}{script}")).is_some());
     work(manifest, script).is_ok_and(|work| work.is_known && work.kind == Kind::Lint) && !has_hooks
 }
 
-/// The work of a script.
+/// Returns the work of a script.
 ///
 /// # Errors
-/// The reason why it is no check.
+///
+/// The reason why the script is not a check.
 pub(super) fn work(manifest: &Value, script: &str) -> Result<Work, String> {
     let mut all = Vec::new();
     gather(manifest, script, DEEPEST, &mut all)?;
@@ -46,7 +47,8 @@ pub(super) fn work(manifest: &Value, script: &str) -> Result<Work, String> {
     Ok(Work { kind, is_known })
 }
 
-/// The reason why a script, with all scripts that it runs, is no check: one changes files or never ends.
+/// Returns the reason why a script, with all scripts that it runs, is not a check: it changes files
+/// or never ends.
 pub(in super::super) fn hindrance(manifest: &Value, script: &str) -> Option<String> {
     let mut all = Vec::new();
     match gather(manifest, script, DEEPEST, &mut all) {
@@ -55,16 +57,16 @@ pub(in super::super) fn hindrance(manifest: &Value, script: &str) -> Option<Stri
     }
 }
 
-/// The parts of a script that is no check as a whole.
+/// The parts of a script that is not a check as a whole.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Parts {
     /// Commands that are checks: `npm run NAME`, or a tool with its arguments.
     pub(in super::super) checks: Vec<Vec<String>>,
-    /// Scripts that are none, with the reasons.
+    /// Scripts that are not checks, with the reasons.
     pub(in super::super) others: Vec<(String, String)>,
 }
 
-/// The checks among the commands that a script runs one after the other.
+/// Returns the checks among the commands that a script runs in sequence.
 pub(in super::super) fn parts(manifest: &Value, script: &str) -> Parts {
     let mut parts = Parts::default();
     take_apart(manifest, script, DEEPEST, &mut parts);
@@ -98,7 +100,7 @@ fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut Parts) {
     }
 }
 
-/// The kinds of all programs that a script runs, and nothing for those that are not known.
+/// Collects the kinds of all programs that a script runs; `None` for unknown programs.
 fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kind>>) -> Result<(), String> {
     let text = manifest["scripts"][script].as_str().ok_or_else(|| format!("package.json has no script `{script}`"))?;
     if let Some(why) = obstacle(text) {
@@ -130,17 +132,17 @@ fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kin
     Ok(())
 }
 
-/// Returns whether a TypeScript compiler is told to write nothing.
+/// Returns true if the TypeScript compiler call writes no files.
 pub(super) fn is_without_output(words: &[String]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case("--noEmit"))
 }
 
-/// A command without programs that only start others.
+/// Removes programs from a command that only start another one.
 pub(super) fn unwrapped(words: &[String]) -> &[String] {
     let mut words = words;
     while let [first, rest @ ..] = words {
         let skipped = match tools::name(first) {
-            // What precedes `--` are options of the first program.
+            // Words before `--` are options of the first program.
             "c8" | "nyc" | "npx" if rest.iter().any(|word| word == "--") => {
                 rest.iter().take_while(|word| *word != "--").count() + 1
             }
@@ -154,7 +156,7 @@ pub(super) fn unwrapped(words: &[String]) -> &[String] {
     words
 }
 
-/// The script that a command runs: `npm run lint`, `yarn lint`, `npm test`.
+/// Returns the script that a command runs: `npm run lint`, `yarn lint`, `npm test`.
 pub(super) fn called(words: &[String]) -> Option<&str> {
     let [manager, rest @ ..] = words else { return None };
     let rest: Vec<&str> = rest.iter().map(String::as_str).filter(|word| !["-s", "--silent"].contains(word)).collect();

@@ -1,18 +1,18 @@
-//! The table of programs that are known, with what each does. A command of a project's CI becomes a
-//! step only by a row of it.
+//! The table of known programs and their work. A command of a project's CI becomes a step only if
+//! the table has a row for it.
 
-/// A kind of work that a command does.
+/// The kind of work of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Build,
     Test,
-    /// It reads the sources and changes nothing, as linters and type checkers do.
+    /// Reads the sources and changes nothing, like linters and type checkers.
     Lint,
-    /// A build that is another program's word for tests or lints: its recipe's name decides.
+    /// A build that may stand for tests or lints. The name of its recipe decides.
     Recipe,
-    /// It prepares a place that runs the checks, with nothing to say about the project.
+    /// Prepares a place that runs the checks, without a result about the project.
     Helper,
-    /// No check, for this reason.
+    /// Not a check, for this reason.
     No(&'static str),
 }
 
@@ -26,8 +26,8 @@ pub(super) const CHANGES: Kind = No("it changes files");
 const NETWORK: Kind = No("it needs the network");
 const MACHINE: Kind = No("it changes the machine");
 
-/// A program with its first word, what it does, and whose it is. A word of `""` fits all; the first
-/// row that fits counts.
+/// A program with its first word, its kind of work, and its stack. The word `""` matches every
+/// word. The first matching row counts.
 pub(super) struct Row {
     pub(super) program: &'static str,
     word: &'static str,
@@ -96,7 +96,7 @@ const ROWS: &[Row] = &[
     row(".", "", Helper, "other"), row("sleep", "", Helper, "other"), row("touch", "", Helper, "other"), row("pwd", "", Helper, "other"), row("date", "", Helper, "other"),
 ];
 
-/// The row of a command.
+/// Returns the row of a command.
 pub(super) fn find(words: &[String]) -> Option<&'static Row> {
     let program = name(words.first()?);
     let word =
@@ -104,12 +104,12 @@ pub(super) fn find(words: &[String]) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.program == program && (row.word.is_empty() || row.word == word))
 }
 
-/// A program without its folder.
+/// Returns a program name without its folder.
 pub(super) fn name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The programs that make changes unless a word says otherwise, with these words.
+/// Programs that change files unless one of these words is present.
 #[rustfmt::skip]
 const ONLY_WITH: [(&str, &[&str]); 10] = [
     ("cargo fmt", &["--check"]), ("rustfmt", &["--check"]), ("black", &["--check", "--diff"]), ("isort", &["--check", "--check-only", "-c", "--diff"]),
@@ -117,7 +117,7 @@ const ONLY_WITH: [(&str, &[&str]); 10] = [
     ("biome format", &["format"]), ("oxfmt", &["--check"]), ("vue-tsc", &["--noEmit", "--noemit", "--build", "-b"]),
 ];
 
-/// Words that have a check write into the sources.
+/// Words that make a check write to the sources.
 #[rustfmt::skip]
 const WRITING: [&str; 22] = [
     "--fix", "--write", "-w", "--apply", "--apply-unsafe", "--in-place", "--write-changes", "--updateSnapshot", "--update-snapshots", "--update-snapshot",
@@ -125,12 +125,12 @@ const WRITING: [&str; 22] = [
     "--update", "--accept", "--unsafe-fixes", "--install-types", "--fix-only",
 ];
 
-/// Returns whether a command changes the sources.
+/// Returns true if a command changes the sources.
 pub(super) fn writes(words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|other| other == word);
     let tool = tool(words);
     let is_unasked = ONLY_WITH.iter().any(|(name, flags)| *name == tool && !flags.iter().any(|flag| has(flag)));
-    // `-u` updates snapshots for these; `-w` is for other tools a number of workers.
+    // `-u` updates snapshots for these programs. For other tools, `-w` sets the number of workers.
     let program = name(words.first().map_or("", String::as_str));
     let updates = ["jest", "vitest", "ava"].contains(&program) && has("-u");
     is_unasked
@@ -138,7 +138,8 @@ pub(super) fn writes(words: &[String]) -> bool {
         || WRITING.iter().any(|word| has(word) && (*word != "-w" || ["prettier", "gofmt", "shfmt"].contains(&program)))
 }
 
-/// A check by its program and, where that has several, its first word: `cargo fmt`, `mypy`.
+/// Returns the program of a check, such as `mypy`. If the program has several checks, its first
+/// word is added: `cargo fmt`.
 pub(in super::super) fn tool(words: &[String]) -> String {
     let Some(program) = words.first().map(|word| name(word)) else { return String::new() };
     let first = words[1..].iter().find(|word| !word.starts_with(['-', '+']));
@@ -149,7 +150,7 @@ pub(in super::super) fn tool(words: &[String]) -> String {
     }
 }
 
-/// The purpose of a recipe or script, by its name.
+/// Derives the purpose of a recipe or script from its name.
 pub(super) fn by_name(name: &str) -> Kind {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -196,12 +197,12 @@ pub(super) fn by_name(name: &str) -> Kind {
     }
 }
 
-/// Returns whether the table has a program that is a package of Node, and no package manager.
+/// Returns true if a program in the table is a Node package, but not a package manager.
 pub(in super::super) fn is_node_tool(program: &str) -> bool {
     ROWS.iter().any(|row| row.program == program && row.stack == "node" && row.kind != INSTALLS && program != "node")
 }
 
-/// The programs of the table, which are looked for in the search path.
+/// Returns the programs of the table, which fledge looks up in the search path.
 pub(in super::super) fn programs() -> impl Iterator<Item = &'static str> {
     ROWS.iter().filter(|row| !matches!(row.kind, Helper)).map(|row| row.program)
 }

@@ -1,4 +1,4 @@
-//! Python projects: which interpreter, environment and tools are used.
+//! Tests of Python projects: the choice of interpreter, environment and tools.
 
 use super::table;
 

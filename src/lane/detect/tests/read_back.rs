@@ -1,10 +1,10 @@
-//! Every lane that detection writes is read as it was meant.
+//! Tests that every lane written by detection is read back unchanged.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Texts that mean something to some way to look, and some that mean nothing.
+/// Texts that have a meaning in some detection, and texts without a meaning.
 const TEXTS: [&str; 8] = [
     "",
     SCRIPTED,
@@ -17,7 +17,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 proptest! {
-    /// Whatever lies in a project: its lane reads back as it was meant, or there is none.
+    /// With any files in a project, its lane is read back unchanged, or there is no lane.
     #[test]
     fn every_lane_that_is_written_is_read_back(
         files in proptest::collection::btree_map(0usize..200, 0usize..TEXTS.len(), 0..12),

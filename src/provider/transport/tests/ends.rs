@@ -1,17 +1,18 @@
-//! Answers without the last line of their protocol: what they must have beside it to count.
+//! Tests of answers without the last line of their protocol, and the conditions under which they
+//! count.
 
 use super::{ANSWERS, ask, failure, head, provider, send};
 use crate::chat::ModelFault;
 use crate::provider::{Kind, scripted::Scripted};
 
-/// A body in one chunk and, where `ends`, the chunk that ends it.
+/// Returns a body in one chunk and, if `ends` is true, the final chunk.
 fn chunked(kind: &Kind, body: &str, ends: bool) -> String {
     let head = head(kind).replace("connection: close", "transfer-encoding: chunked\r\nconnection: close");
     let last = if ends { "0\r\n\r\n" } else { "" };
     format!("{head}{:x}\r\n{body}\r\n{last}", body.len())
 }
 
-/// A body of so many bytes, as its head says.
+/// Returns a body with this number of bytes as its content length.
 fn measured(kind: &Kind, body: &str, bytes: usize) -> String {
     head(kind).replace("connection: close", &format!("content-length: {bytes}\r\nconnection: close")) + body
 }
@@ -33,7 +34,7 @@ async fn a_complete_answer_whose_body_ended_as_it_must_counts_without_the_last_l
 #[tokio::test]
 async fn an_answer_that_is_not_complete_or_whose_body_was_cut_counts_for_nothing() {
     for (kind, answer, _) in &ANSWERS {
-        // Without its last event, the answer says nothing of why it stops.
+        // Without its last event, the answer has no stop reason.
         let events: Vec<&str> = answer.split_inclusive('\n').collect();
         let half = events[..events.len().saturating_sub(2)].concat();
         let mut cuts = vec![
@@ -44,7 +45,7 @@ async fn an_answer_that_is_not_complete_or_whose_body_was_cut_counts_for_nothing
             measured(kind, answer, answer.len() + 1),
         ];
         if matches!(kind, Kind::OpenAiResponses | Kind::Ollama) {
-            cuts.push(chunked(kind, answer, true)); // their last line has more in it than that it is over
+            cuts.push(chunked(kind, answer, true)); // their last line contains more than the end marker
         }
         for response in cuts {
             let error = failure(kind.clone(), vec![send(&[&response])]).await;

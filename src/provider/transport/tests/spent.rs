@@ -1,4 +1,4 @@
-//! What a turn has used that gave no answer, and answers that come whole.
+//! Tests of the use of failed turns, and of answers that are not streamed.
 
 use super::*;
 use crate::chat::Usage;
@@ -83,6 +83,6 @@ async fn an_answer_that_comes_whole_is_taken_and_an_error_in_it_is_named() {
         let error = failure(kind.clone(), whole(r#"{"hello":"world"}"#)).await;
         assert_eq!(error.fault, ModelFault::Protocol, "{error}");
         let error = failure(kind, whole(r#"{"hello":"#)).await;
-        assert!(error.message.contains("what is called JSON and is none"), "{error}");
+        assert!(error.message.contains("got invalid JSON"), "{error}");
     }
 }

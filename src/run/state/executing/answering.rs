@@ -1,4 +1,4 @@
-//! What the model asked for in prose is looked up.
+//! Answer to a question that the model asked in prose.
 
 use super::super::Next;
 use crate::id::CallId;

@@ -1,4 +1,4 @@
-//! A pause before the same effect is tried again.
+//! Pause before an effect is tried again.
 
 use super::super::Next;
 use super::turn::ToolTurn;
@@ -18,7 +18,7 @@ pub(in crate::run) struct BackingOff {
     origin: Origin,
 }
 
-/// What will be tried again.
+/// The effect that is tried again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Origin {
@@ -26,12 +26,12 @@ pub(super) enum Origin {
     Model { compacted: bool },
     /// The summary of the conversation.
     Summary,
-    /// The call at the front of a turn's queue: a read-only tool whose failure may pass.
+    /// The first queued call of a turn: a read-only tool with a transient failure.
     Tool { turn: ToolTurn },
 }
 
 impl BackingOff {
-    /// `what` names what is tried again, for people.
+    /// Starts a pause. `what` names the effect for people.
     pub(super) fn start(origin: Origin, what: &str, tries: u32, wait: Duration, error: &str, cx: &mut Context) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         cx.tell(AgentEvent::Retry { what: what.into(), tries, wait_ms, error: error.into() });

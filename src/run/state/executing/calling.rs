@@ -1,4 +1,4 @@
-//! A model call is in flight. Its text is shown as it comes; only the whole turn decides anything.
+//! Model call in flight. Its text is shown as it arrives; only the complete turn decides anything.
 
 use super::super::Next;
 use super::backing_off::{BackingOff, Origin};
@@ -12,16 +12,16 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// What is said of a call that was under way when fledge died.
-pub(super) const CUT_OFF: &str = "fledge was interrupted in the middle of it";
+/// The message for a call that was in flight when fledge died.
+pub(super) const CUT_OFF: &str = "fledge was interrupted during this answer";
 
 /// Waiting for a model's turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct CallingModel {
     pub(in crate::run::state) call: CallId,
-    /// Which try of this request it is, from 1.
+    /// The try of this request, from 1.
     tries: u32,
-    /// Whether the conversation was already compacted, or could not be, for this request.
+    /// True if compaction was already tried for this request.
     compacted: bool,
 }
 
@@ -72,7 +72,8 @@ impl CallingModel {
         }
     }
 
-    /// The turn is discarded whole. Then, by its fault: compaction, another try, another model, or the end.
+    /// Discards the turn. Depending on the fault, continues with compaction, another try, another
+    /// model, or the end.
     fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
         cx.book_failure(self.call, error.spent.as_deref());
         cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
@@ -86,7 +87,7 @@ impl CallingModel {
         if wish.is_some_and(|wish| wish > cx.charter.limits.max_wait_ms) && error.fault.is_retryable() {
             let seconds = wish.unwrap_or(0) / 1000;
             return another_model(cx).unwrap_or_else(|| {
-                Next::end(Reason::Blocked, format!("asked to wait {seconds} s: {}", error.message))
+                Next::end(Reason::Blocked, format!("the provider asks to wait {seconds} s: {}", error.message))
             });
         }
         if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
@@ -114,17 +115,17 @@ impl CallingModel {
     }
 }
 
-/// What watchers see of a piece.
+/// Returns the event that watchers see for a piece of an answer.
 fn told(delta: Delta) -> Option<AgentEvent> {
     Some(match delta {
         Delta::Text(text) => AgentEvent::Text(text),
         Delta::Thinking(text) => AgentEvent::Thinking(text),
         Delta::ToolCall(call) => AgentEvent::ToolCall { args: call.input.to_value(), name: call.name },
-        Delta::Spent(_) => return None, // the error that may follow says it
+        Delta::Spent(_) => return None, // the error that may follow reports it
     })
 }
 
-/// To a shorter conversation, where there is one: without its older results, and with a summary of its older part.
+/// Shortens the conversation if possible: clears older results, and summarises the older messages.
 fn shorter(cx: &mut Context) -> Option<Next> {
     if cx.is_of_old() {
         return Some(Next::Compact { tries: 1 });
@@ -136,7 +137,7 @@ fn shorter(cx: &mut Context) -> Option<Next> {
     has_cleared.then_some(Next::TryModel { tries: 1, compacted: true })
 }
 
-/// The next model of the task's list, if there is one.
+/// Switches to the next model of the task's list, if there is one.
 fn another_model(cx: &mut Context) -> Option<Next> {
     let name = cx.charter.models.get(cx.model + 1)?.clone();
     cx.model += 1;

@@ -1,4 +1,4 @@
-//! The older part of the conversation is being summarised.
+//! Summary of the older messages of a conversation.
 
 use super::super::Next;
 use super::backing_off::{BackingOff, Origin};
@@ -17,13 +17,14 @@ use serde::{Deserialize, Serialize};
 pub(in crate::run) struct Compacting {
     pub(in crate::run::state) call: CallId,
     upto: usize,
-    /// Which try it is, from 1.
+    /// The try of this summary, from 1.
     #[serde(default)]
     tries: u32,
 }
 
 impl Compacting {
-    /// How many messages there are to summarise, or the limit that forbids to ask for it. `None` when there are too few.
+    /// Returns the number of messages to summarise, or the limit that forbids a summary. `None` if
+    /// there are too few messages.
     pub(in crate::run::state) fn due(cx: &Context) -> Option<Result<usize, (Reason, String)>> {
         let upto = cx.cut()?;
         let limit = if cx.is_of_old() { None } else { cx.overdrawn_by(cx.next_summary(upto)) };
@@ -32,7 +33,7 @@ impl Compacting {
 
     pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut Context) -> Self {
         let call = cx.call();
-        let most = cx.most_of_summary(upto); // before that is set aside
+        let most = cx.most_of_summary(upto); // before its cost is reserved
         cx.reserve(call, cx.next_summary(upto));
         cx.ask(Action::Compact { call, upto, most });
         Self { call, upto, tries }
@@ -55,7 +56,7 @@ impl Compacting {
                 let note = result.unwrap_or_else(|error| error);
                 if !success && !cx.may_summarise() && !cx.is_before(3) {
                     cx.warn(format!(
-                        "the conversation is not shortened any more: summaries failed again and again, {note}"
+                        "stopped summarising the conversation after repeated failures: {note}"
                     ));
                 }
                 cx.tell(AgentEvent::Compaction { success, note });
@@ -91,7 +92,7 @@ impl Compacting {
         }
     }
 
-    /// To another try, where what went wrong may pass.
+    /// Tries again after an error that may be temporary.
     fn again(&self, error: &ModelError, cx: &mut Context) -> Option<Next> {
         let is_patient = error.retry_after_ms.is_none_or(|wish| wish <= cx.charter.limits.max_wait_ms);
         if !error.fault.is_retryable() || !is_patient || self.tries >= cx.charter.limits.tries {
@@ -101,18 +102,19 @@ impl Compacting {
         Some(Next::BackOff(BackingOff::start(Origin::Summary, "summary", self.tries, wait, &error.message, cx)))
     }
 
-    /// Puts the summary in the place of what it is about. One that is no shorter is none.
+    /// Replaces the first `upto` messages with the summary. Rejects a summary that is not shorter
+    /// than those messages.
     fn replace(&self, summary: &str, cx: &mut Context) -> Result<String, String> {
         if summary.is_empty() {
-            return Err("the summary is empty: the conversation stays as it is".into());
+            return Err("the summary is empty: the conversation stays unchanged".into());
         }
         let text = prompt::summary(cx, summary, self.upto);
         if text.len() >= cx.transcript.bytes_upto(self.upto) {
-            return Err("the summary is no shorter than what it is about: the conversation stays as it is".into());
+            return Err("the summary is not shorter than the messages: the conversation stays unchanged".into());
         }
         cx.transcript.summarise(self.upto, text);
-        cx.ledger.context_tokens = 0; // of a conversation that is no more
+        cx.ledger.context_tokens = 0; // the count was of the longer conversation
         cx.ledger.shortened_to = (!cx.is_before(2)).then(|| cx.context_tokens());
-        Ok(format!("{} messages became a summary", self.upto))
+        Ok(format!("{} messages were replaced by a summary", self.upto))
     }
 }

@@ -1,4 +1,4 @@
-//! A person is asked whether a call may run. Nobody in time means no.
+//! Question to a person whether a call may run. No answer in time means no.
 
 use super::super::Next;
 use super::turn::ToolTurn;
@@ -35,7 +35,7 @@ impl Confirming {
         match event {
             Event::ConfirmationAnswered { approved, note, .. } => Some(self.answered(approved, &note, cx)),
             Event::DeadlinePassed if self.due.is_some_and(|due| cx.now >= due) => {
-                Some(self.answered(false, "nobody answered in time", cx))
+                Some(self.answered(false, "no answer in time", cx))
             }
             Event::DeadlinePassed
             | Event::TaskSubmitted { .. }

@@ -1,4 +1,4 @@
-//! Sub-agents are running.
+//! Sub-agents of a turn in progress.
 
 use super::super::Next;
 use super::turn::ToolTurn;

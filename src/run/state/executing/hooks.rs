@@ -1,4 +1,4 @@
-//! The hooks that follow a turn in which something may have changed. A failing hook never stops the run.
+//! Hooks after a turn in which files may have changed. A failing hook never stops the run.
 
 use super::super::Next;
 use crate::id::CallId;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct RunningHooks {
     pub(in crate::run::state) call: CallId,
-    /// The calls of the turn that were run.
+    /// The calls of the turn that ran.
     #[serde(default)]
     pub(in crate::run) tools: Vec<DoneTool>,
 }
@@ -48,7 +48,7 @@ impl RunningHooks {
                         Opinion::Loop => {
                             return Some(Next::end(
                                 Reason::LoopDetected,
-                                "the model changed the files to and fro, again and again",
+                                "the model kept changing the files back and forth",
                             ));
                         }
                     }

@@ -1,4 +1,5 @@
-//! Executing, in parts: model calls, pauses, questions to people, tools, sub-agents, hooks, look-ups, compaction.
+//! Parts of Executing: model calls, pauses, questions to people, tools, sub-agents, hooks, answers
+//! to questions, compaction.
 
 mod answering;
 mod backing_off;

@@ -1,4 +1,5 @@
-//! What a whole answer of the model means. Transient: it is left inside the event that brought the answer.
+//! Evaluation of a complete answer of the model. It is not a state: it runs within the event that
+//! brought the answer.
 
 use super::super::Next;
 use super::turn::ToolTurn;
@@ -11,7 +12,7 @@ use crate::run::prompt;
 use crate::run::query::{self, Query};
 use crate::verdict::Reason;
 
-/// Books the answer, keeps it in the conversation, and decides where it leads.
+/// Books the answer, adds it to the conversation, and decides the next transition.
 pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next {
     cx.book_reply(call, &reply);
     if reply.lacks_end {
@@ -48,43 +49,46 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next 
     }
 }
 
-/// Says once of each model that its server leaves out what ends an answer.
+/// Warns once for each model that its server omits the end marker of an answer.
 fn warn_of_its_end(cx: &mut Context) {
     let model = cx.charter.models.get(cx.model).map_or("the model", String::as_str);
     let warning = format!(
-        "the server of {model} left out what ends an answer (`[DONE]`, a finish reason or `message_stop`): \
-         complete answers are accepted without it"
+        "the server of {model} does not mark the end of an answer (`[DONE]`, a finish reason or `message_stop`): \
+         fledge accepts complete answers without the mark"
     );
     if !cx.ledger.warnings.contains(&warning) {
         cx.warn(warning);
     }
 }
 
-/// Neither an answer nor a call: one nudge, then the end, never "done".
+/// Handles an answer without text or calls: asks the model once to continue, then ends the run. An
+/// empty answer never means "done".
 fn empty(reply: Reply, cx: &mut Context) -> Next {
     if cx.streaks.empties > 1 {
         return Next::end(Reason::EmptyResponse, Reason::EmptyResponse.row().meaning);
     }
     if reply.stop == StopReason::ToolUse {
-        cx.warn("the model waits for tools and called none: it was asked to go on".into());
+        cx.warn("the model awaits tools but called none: fledge asked it to continue".into());
     }
     keep_words(reply, cx);
     cx.transcript.say(prompt::NUDGE.into());
     Next::CallModel
 }
 
-/// Whether the bound that an answer met was ours, and the model can make longer ones: it is raised once, which is no continuation yet.
+/// Returns true if fledge set the limit that the answer met and the model allows longer answers.
+/// The limit is raised once, and this does not count as a continuation.
 fn may_be_longer(cx: &Context) -> bool {
     let terms = cx.charter.terms_of(cx.model);
     let is_ours = terms.max_output_tokens.is_none() && !cx.raised && !cx.is_before(2);
     is_ours && terms.largest_output.is_some_and(|largest| largest > ANSWER)
 }
 
-/// Asked to go on, a bounded number of times. A call that was cut is never run, even if what came of it can be read.
+/// Asks the model to continue, a limited number of times. A call that was cut off never runs, even
+/// if it can be parsed.
 fn cut_off(reply: Reply, cx: &mut Context) -> Next {
     if cx.streaks.continuations > cx.charter.limits.continuations {
-        let what = if reply.stop == StopReason::Pause { "paused" } else { "met its output limit" };
-        return Next::end(Reason::ModelProtocol, format!("the model {what} again and again"));
+        let what = if reply.stop == StopReason::Pause { "paused" } else { "reached its output limit" };
+        return Next::end(Reason::ModelProtocol, format!("the model {what} too often"));
     }
     let had_calls = reply.tool_calls().next().is_some();
     if reply.stop == StopReason::Pause && !had_calls {
@@ -96,7 +100,8 @@ fn cut_off(reply: Reply, cx: &mut Context) -> Next {
     Next::CallModel
 }
 
-/// Keeps everything but tool calls, when there is a word in it: a message of reasoning alone would be rejected.
+/// Keeps everything but tool calls if the answer has text. Providers would reject a message of
+/// reasoning alone.
 fn keep_words(reply: Reply, cx: &mut Context) {
     if !text_of(&reply.content).trim().is_empty() || reply.stop == StopReason::Pause {
         let content: Vec<Block> =
@@ -107,8 +112,8 @@ fn keep_words(reply: Reply, cx: &mut Context) {
     }
 }
 
-/// The model says that it is done. A question in prose is answered instead, and an answer of the wrong form is sent back; otherwise the
-/// gate has the word.
+/// Handles an answer that says the task is done. A question in prose is answered first, and an
+/// answer that does not fit the schema is sent back. Otherwise the gate runs.
 fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
     let answer = cx.plan.output_schema.as_ref().map(|schema| answer::judge(schema, &cx.transcript.said_last()));
     let is_answer = matches!(answer, Some(Ok(_)));
@@ -132,10 +137,10 @@ fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
     if cx.charter.verify { Next::Verify } else { Next::end(Reason::Skipped, Reason::Skipped.row().meaning) }
 }
 
-/// Gives every call an id of its own, then queues the calls; those that may not run have their result at once.
+/// Gives each call a unique id and queues it. A call that may not run gets its result at once.
 fn use_tools(mut reply: Reply, cx: &mut Context) -> Next {
     if reply.stop == StopReason::EndTurn {
-        cx.warn("the model ended its turn and called a tool in it: the tool was run".into());
+        cx.warn("the model called a tool in an answer that ends its turn: fledge ran the tool".into());
     }
     let turn_number = cx.ledger.turns;
     let mut turn = ToolTurn::default();

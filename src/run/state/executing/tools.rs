@@ -1,4 +1,4 @@
-//! Tools are running.
+//! Tools of a turn in progress.
 
 use super::super::Next;
 use super::backing_off::{BackingOff, Origin};

@@ -1,6 +1,6 @@
-//! The tool calls of one turn: run one after the other, in the order the model gave them, each with exactly one result.
-//! Neighbouring read-only calls may overlap where the charter says so, and so do neighbouring sub-agents; what watchers and
-//! the model see is in order all the same.
+//! Tool calls of one turn. They run one after the other in the model's order, and each gets exactly
+//! one result. Adjacent read-only calls may run in parallel if the charter allows it, and so may
+//! adjacent sub-agents. Watchers and the model still see the results in order.
 
 use super::super::Next;
 use crate::chat::{Detail, FileChange, ToolCall, ToolInput, ToolOutcome, ToolResult};
@@ -17,22 +17,23 @@ use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
-/// Read-only calls that overlap at most.
+/// The most read-only calls in parallel.
 const PARALLEL_READS: usize = 8;
-/// Sub-agents of a run that overlap at most. Each of them has one of its own at a time and waits for it, so no more are at work in all.
+/// The most sub-agents of a run in parallel. Each of them runs at most one sub-agent at a time and
+/// waits for it, so no more than this many are at work.
 const PARALLEL_CHILDREN: usize = 4;
-/// The tools whose changes are listed as the run's own.
+/// Tools whose changes are listed as the run's own.
 const FILE_TOOLS: [&str; 3] = ["files-write", "files-edit", "files-delete"];
-/// Turns in a row in which no call could be understood, before the run ends.
+/// Turns in a row without a well-formed call, after which the run ends.
 const MALFORMED_TURNS: u32 = 3;
 
 /// The calls of one turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct ToolTurn {
     slots: Vec<Slot>,
-    /// Slots whose results were shown: always a prefix.
+    /// The number of slots whose results were shown: always the first ones.
     reported: usize,
-    /// Whether a call that may change something was run; a sub-agent may.
+    /// True if a call that may change something ran. A sub-agent counts as well.
     wrote: bool,
     repetitive: bool,
     looping: bool,
@@ -42,9 +43,9 @@ pub(in crate::run) struct ToolTurn {
 struct Slot {
     tool: ToolCall,
     role: ToolRole,
-    /// Whether a person must say yes first, and has not yet.
+    /// True if the call still needs a person's approval.
     ask: bool,
-    /// Times it was started.
+    /// The number of times it was started.
     tries: u32,
     stage: Stage,
 }
@@ -67,19 +68,19 @@ enum Stage {
     },
 }
 
-/// What a turn waits for.
+/// The thing that a turn waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::run::state) enum Wanted {
     Tools,
     Children,
-    /// An answer about the call at this place.
+    /// An answer about the call at this index.
     Confirmation(usize),
-    /// Everything is done.
+    /// Nothing: the turn is complete.
     Nothing,
 }
 
 impl ToolTurn {
-    /// Queues a call, or refuses it at once with a result that says why.
+    /// Queues a call, or refuses it with a result that gives the reason.
     pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut Context) {
         if self.slots.is_empty() {
             cx.loops.begin_turn();
@@ -90,7 +91,7 @@ impl ToolTurn {
         let refusal = if let ToolInput::Malformed { error, .. } = &tool.input {
             Some(format!("the arguments are not a JSON object: {error}"))
         } else if repeated {
-            Some("another call of this turn has the same id: give each call its own".into())
+            Some("another call of this turn has the same id: give each call a different id".into())
         } else if self.slots.len() >= cx.charter.limits.calls_per_turn {
             Some(format!("too many calls in one turn: at most {} are run", cx.charter.limits.calls_per_turn))
         } else if rule.is_none() {
@@ -110,7 +111,8 @@ impl ToolTurn {
         }
     }
 
-    /// Shows what is done, starts what may start, and says what is waited for.
+    /// Shows finished results, starts the calls that may start, and returns what the turn waits
+    /// for.
     pub(in crate::run::state) fn advance(&mut self, cx: &mut Context) -> Wanted {
         self.report(cx);
         loop {
@@ -139,7 +141,7 @@ impl ToolTurn {
         }
     }
 
-    /// Gives the model its results, and says where that leads.
+    /// Adds the results to the conversation and returns the next transition.
     pub(in crate::run::state) fn finish(self, cx: &mut Context) -> Next {
         let malformed = |slot: &Slot| matches!(slot.stage, Stage::Done { malformed: true, .. });
         let nothing_understood = self.slots.iter().all(malformed);
@@ -148,11 +150,11 @@ impl ToolTurn {
         self.seal(cx);
         cx.streaks.malformed = if nothing_understood { cx.streaks.malformed + 1 } else { 0 };
         if cx.streaks.malformed >= MALFORMED_TURNS {
-            let message = format!("{MALFORMED_TURNS} turns in a row had no call that could be understood");
+            let message = format!("{MALFORMED_TURNS} turns in a row had only malformed calls");
             return Next::end(Reason::ModelProtocol, message);
         }
         if looping {
-            return Next::end(Reason::LoopDetected, "the model made the same calls again and again");
+            return Next::end(Reason::LoopDetected, "the model kept making the same calls");
         }
         if repetitive {
             cx.transcript.say(prompt::REPETITIVE.into());
@@ -160,8 +162,8 @@ impl ToolTurn {
         if wrote { Next::RunHooks(done) } else { Next::CallModel }
     }
 
-    /// Closes the turn in the conversation: every call has its result and is shown; those that never ended have one that
-    /// says so.
+    /// Completes the turn in the conversation. Every call gets a result and is shown; the result of
+    /// an unfinished call says so.
     pub(in crate::run::state) fn seal(mut self, cx: &mut Context) {
         for slot in &mut self.slots {
             match slot.stage {
@@ -178,7 +180,7 @@ impl ToolTurn {
         cx.transcript.answer(self.slots.into_iter().filter_map(result).collect());
     }
 
-    /// The calls in flight.
+    /// Returns the calls in flight.
     pub(in crate::run::state) fn running(&self) -> Vec<CallId> {
         let call = |slot: &Slot| match slot.stage {
             Stage::Running { call, .. } => Some(call),
@@ -187,25 +189,26 @@ impl ToolTurn {
         self.slots.iter().filter_map(call).collect()
     }
 
-    /// The call at a place, as the model asked for it.
+    /// Returns the call at an index, as the model made it.
     pub(super) fn tool(&self, place: usize) -> Option<&ToolCall> {
         self.slots.get(place).map(|slot| &slot.tool)
     }
 
-    /// A person said yes.
+    /// Records a person's approval.
     pub(super) fn approve(&mut self, place: usize) {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.ask = false;
         }
     }
 
-    /// A person said no, or nobody answered.
+    /// Refuses a call that a person denied or did not answer in time.
     pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut Context) {
         self.note_refusal(place, &why, cx);
         self.refuse(place, why, false, cx);
     }
 
-    /// To ask for what one does not get, again and again, is a loop as well.
+    /// Counts a refused call for loop detection: repeated requests for a refused call are a loop
+    /// too.
     fn note_refusal(&mut self, place: usize, why: &str, cx: &mut Context) {
         if let (false, Some(slot)) = (cx.is_of_old(), self.slots.get(place)) {
             let opinion = note(&slot.tool, why, false, cx);
@@ -213,7 +216,7 @@ impl ToolTurn {
         }
     }
 
-    /// Whether a failed call should be tried again: the number of tries so far if so.
+    /// Returns the number of tries so far if a failed call should be tried again.
     pub(super) fn may_retry(&self, call: CallId, outcome: &ToolOutcome, limit: u32) -> Option<u32> {
         let slot = self.slots.iter().find(|slot| slot.is_running(call))?;
         let alone = self.running_roles().len() == 1;
@@ -221,7 +224,7 @@ impl ToolTurn {
             .then_some(slot.tries)
     }
 
-    /// Puts a running call back to the front of the queue, and gives the name of its tool.
+    /// Puts a running call back into the queue and returns the name of its tool.
     pub(super) fn requeue(&mut self, call: CallId) -> String {
         let slot = self.slots.iter_mut().find(|slot| slot.is_running(call));
         slot.map_or_else(String::new, |slot| {
@@ -230,7 +233,7 @@ impl ToolTurn {
         })
     }
 
-    /// A running call ended. An outcome that nobody waits for changes nothing.
+    /// Records the outcome of a running call. An outcome for any other call is ignored.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
         let told = self.told_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
@@ -258,7 +261,7 @@ impl ToolTurn {
         self.heed(opinion);
     }
 
-    /// The bytes of the results so far.
+    /// Returns the bytes of the results so far.
     fn told_bytes(&self) -> usize {
         let bytes = |slot: &Slot| match &slot.stage {
             Stage::Done { result, .. } => result.content.len(),
@@ -305,7 +308,8 @@ impl ToolTurn {
         cx.ask(Action::RunTool { call, tool, input });
     }
 
-    /// A sub-agent has a share of what is left, and it is set aside until it is known what it has used.
+    /// Starts a sub-agent with a share of the remaining budget. The share stays reserved until the
+    /// real usage is known.
     fn start_child(&mut self, place: usize, cx: &mut Context) {
         let is_to_come = |slot: &&Slot| slot.role == ToolRole::Child && slot.stage == Stage::Queued;
         let to_come = self.slots.iter().filter(is_to_come).count() as u64;
@@ -345,12 +349,12 @@ impl ToolTurn {
     }
 }
 
-/// What the watch over loops thinks of a call with this result.
+/// Assesses a call with this result for loop detection.
 fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opinion {
     let ToolInput::Object(input) = &tool.input else { return Opinion::Fine };
     let threshold = cx.charter.limits.loop_threshold;
     match cx.loops.note(&tool.name, input, result, changed, threshold) {
-        // Nobody has told the model yet what it does in this turn.
+        // The model has not yet been warned of repetitions within this turn.
         Opinion::Loop if !cx.is_before(3) && !cx.loops.went_on(threshold) => Opinion::Repetitive,
         opinion => opinion,
     }
@@ -361,14 +365,14 @@ impl Slot {
         matches!(self.stage, Stage::Running { call: mine, .. } if mine == call)
     }
 
-    /// Returns the call for the hooks of the turn; `None` if it was not run.
+    /// Returns the call for the hooks of the turn; `None` if it did not run.
     fn done(&self) -> Option<DoneTool> {
         let Stage::Done { result, denied: false, change, .. } = &self.stage else { return None };
         let changed = change.iter().map(|change| change.path.clone()).collect();
         Some(DoneTool { name: self.tool.name.clone(), success: !result.is_error, changed })
     }
 
-    /// Ends without an outcome of its own.
+    /// Ends the call with a refusal or an unknown outcome.
     fn refuse(&mut self, why: String, malformed: bool) {
         let result = ToolResult::text(&self.tool.id, why, true);
         let denied = self.stage == Stage::Queued;

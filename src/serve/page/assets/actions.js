@@ -1,4 +1,4 @@
-// What can be done with a run, in its head: run it again, go on from it, take what it has made, cancel it.
+// The actions on a run, in its header: run it again, continue it, take its changes, cancel it.
 
 import { path, post } from "./api.js";
 import { word } from "./begin.js";
@@ -10,10 +10,10 @@ export class Actions {
   constructor(changed) {
     this.changed = changed;
     this.element = el("div.buttons.actions");
-    this.key = word(); // a button that is pressed twice begins one run
+    this.key = word(); // pressing a button twice begins only one run
   }
 
-  /** Shows those that a run has as it is now; what has the focus keeps it. */
+  /** Shows the actions that fit the run's state. The focused element keeps the focus. */
   put(run) {
     const { id, state, branch, artifacts, outcome, machine } = run;
     const isOver = state === "ended";
@@ -43,7 +43,7 @@ export class Actions {
       location.hash = `#/runs/${made.id}`;
     } catch (error) {
       pressed.disabled = false;
-      dialog({ title: "It cannot be run again", body: el("p.bad", { role: "alert" }, error.message), close: "Close" });
+      dialog({ title: "Cannot run the task again", body: el("p.bad", { role: "alert" }, error.message), close: "Close" });
     }
   }
 
@@ -52,7 +52,7 @@ export class Actions {
     const key = word();
     dialog({
       title: "Continue from this run",
-      body: el("label.field", {}, el("span", {}, "What to do next. The new run has the conversation and the gate of this one."), text),
+      body: el("label.field", {}, el("span", {}, "What to do next. The new run keeps the conversation and the gate of this run."), text),
       close: "Close",
       act: ["Begin", "primary"],
       run: async () => {
@@ -66,12 +66,12 @@ export class Actions {
   cancel(id) {
     dialog({
       title: "Cancel this run?",
-      body: el("p", {}, "What it has done so far is kept, and it ends as cancelled."),
-      close: "Let it go on",
+      body: el("p", {}, "The work so far is kept, and the run ends as cancelled."),
+      close: "Keep running",
       act: ["Cancel the run", "danger"],
       run: async () => {
         await post(path("runs", id, "cancel"));
-        announce("The run is asked to stop");
+        announce("Asked the run to stop");
         this.changed();
       },
     });
@@ -85,7 +85,7 @@ function button([name, act]) {
   return made;
 }
 
-/** Copies a text; where the browser does not let the page do so, it is shown to be copied. */
+/** Copies a text, or shows it for manual copying if the browser denies access to the clipboard. */
 async function copy(pressed, text) {
   const name = pressed.textContent;
   try {
@@ -100,7 +100,7 @@ async function copy(pressed, text) {
   }
 }
 
-/** A question with a way back, and a button that does something where there is one. */
+/** A dialog with a close button and, if `act` is given, an action button. */
 function dialog({ title, body, close, act = null, run = null }) {
   const fault = el("p.bad", { role: "alert", hidden: true });
   const box = el("dialog", { "aria-label": title, onclose: () => box.remove() }, el("h2", {}, title), body, fault);

@@ -1,21 +1,22 @@
-// Output of programs with its colours: the escapes that set them become classes, all other escapes are left out, and nothing is markup.
+// Renders program output with its colours. Colour escapes become classes; all other escapes are
+// removed. Output is never interpreted as markup.
 
 import { el } from "./dom.js";
 
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /\u001b\[([0-9;:]*)m|\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]/g;
 
-/** The text of a line as it was seen in the end: what a carriage return has overwritten is gone. */
+/** Returns the final text of a line, without the parts that a carriage return overwrote. */
 function overwritten(line) {
   return line.replace(/\r+$/, "").split("\r").at(-1);
 }
 
-/** Text, and elements for the parts of it that have a colour. */
+/** Returns a text as strings, and elements for its coloured parts. */
 export function ansi(text) {
   return coloured(String(text ?? ""), new Set());
 }
 
-/** The lines of a text, each as text and elements; a colour goes on until it is reset. */
+/** Returns each line of a text as strings and elements. A colour lasts until it is reset. */
 export function ansiLines(text) {
   const style = new Set();
   const lines = String(text ?? "").split("\n");
@@ -23,7 +24,7 @@ export function ansiLines(text) {
   return lines.map((line) => coloured(overwritten(line), style));
 }
 
-/** The text without its escapes. */
+/** Returns a text without escapes. */
 export function plain(text) {
   return String(text ?? "").replace(ESCAPES, "");
 }
@@ -45,7 +46,7 @@ function coloured(text, style) {
 
 const MARKS = { 1: "bold", 2: "dim", 3: "italic", 4: "under" };
 
-/** Changes a style by the numbers of one escape. */
+/** Applies the codes of one escape to a style. */
 function set(style, numbers) {
   const codes = numbers.split(/[;:]/).map(Number);
   for (let at = 0; at < codes.length; at += 1) {

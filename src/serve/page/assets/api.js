@@ -1,8 +1,8 @@
-// What the server is asked for. A refusal is an error with the words of its problem document (RFC 9457).
+// Requests to the server. An error contains the text of the problem document (RFC 9457).
 
 import { connection } from "./stream.js";
 
-/** Why the server refused, or could not be asked: `status` 0. */
+/** An error of the server. `status` is 0 if the server could not be reached. */
 export class Refusal extends Error {
   constructor(status, problem) {
     super(problem.detail || problem.title || `the server answered ${status}`);
@@ -11,17 +11,17 @@ export class Refusal extends Error {
   }
 }
 
-/** The JSON at a path; null for an answer without a body. */
+/** Returns the JSON at a path; null for an answer without a body. */
 export async function get(path, signal) {
   return (await ask(path, { signal })).json();
 }
 
-/** The text at a path. */
+/** Returns the text at a path. */
 export async function text(path) {
   return (await ask(path, {})).text();
 }
 
-/** Posts JSON; gives the JSON of the answer, or null. */
+/** Posts JSON. Returns the JSON of the answer, or null. */
 export async function post(path, body = {}) {
   const answer = await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const said = await answer.text();
@@ -42,12 +42,12 @@ async function ask(path, options) {
   throw new Refusal(answer.status, await answer.json().catch(() => ({})));
 }
 
-/** A path of parts, each of which stands for itself. */
+/** Joins parts to an API path, and escapes each part. */
 export function path(...parts) {
   return `/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** A path with a query, of what has a value. */
+/** Returns a path with a query of all values that are set. */
 export function query(base, values) {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return given.length ? `${base}?${new URLSearchParams(given)}` : base;

@@ -1,4 +1,5 @@
-// The form that begins a run: a task of the project or a text, its parameters, and the model, lane and budget in place of the task's.
+// The form for a new run: a task of the project or a text, its parameters, and a model, lane and
+// budget that replace those of the task.
 
 import { get, post } from "./api.js";
 import { announce, el, show } from "./dom.js";
@@ -11,7 +12,7 @@ const FILE = "?";
 const OTHER = "?";
 const AMOUNTS = ["0.50", "1.00", "2.00", "5.00", "10.00", "25.00"];
 
-/** The page of the form; `given` may name the task of the project that is chosen first. */
+/** Shows the form; `given` may name the preselected task. */
 export function begin(main, given) {
   entitle("New run");
   show(main, el("h1", { tabindex: "-1" }, "New run"), el("p.faint", {}, "Loading…"));
@@ -26,21 +27,21 @@ export function begin(main, given) {
 class Form {
   constructor({ tasks, models, default_model: usual, lanes }, wanted) {
     this.tasks = new Map(tasks.map((task) => [task.path, task]));
-    this.key = word(); // sent again with the same task, it is the same run
+    this.key = word(); // submitting the same task again returns the same run
     const named = tasks.map(({ path, title, fault }) => [path, `${title} (${path})${fault ? " – cannot run" : ""}`]);
     this.task = new Field("choice", "Task", menu("choice", [[WRITE, "Write a task…"], ...named, [FILE, "Another file…"]]));
     const text = el("textarea", { name: "task", rows: "12", spellcheck: "false", placeholder: EXAMPLE });
     this.text = new Field("task", "Text", text, "Markdown. Front matter between two lines of --- may set more.");
     const path = el("input.wide", { type: "text", name: "path", placeholder: "docs/task.md", autocomplete: "off", spellcheck: "false" });
-    this.path = new Field("path", "File", path, "The path of a task, from the folder of the project.");
+    this.path = new Field("path", "File", path, "The path of a task, relative to the project folder.");
     const lines = el("textarea", { name: "params", rows: "3", spellcheck: "false", placeholder: "name=value" });
-    this.lines = new Field("params", "Parameters", lines, "One a line, as name=value. Only for tasks that take some.");
+    this.lines = new Field("params", "Parameters", lines, "One per line, as name=value. Only for tasks with parameters.");
     this.params = el("div.grid");
     this.declared = [];
-    this.model = new Field("models", "Model", menu("model", [["", "As the task says"], ...models]), usual ? `Without one: ${usual}` : null);
+    this.model = new Field("models", "Model", menu("model", [["", "As the task says"], ...models]), usual ? `Default: ${usual}` : null);
     this.lane = new Field("lanes", "Lane", menu("lane", [["", "As the task says"], ...lanes]), "The checks that judge the work.");
     const amounts = [["", "As the task says"], ...AMOUNTS.map((usd) => [usd, `at most $${usd}`]), [OTHER, "Another amount…"]];
-    this.budget = new Field("max_usd", "Budget", menu("budget", amounts), "The run ends when it has cost as much.");
+    this.budget = new Field("max_usd", "Budget", menu("budget", amounts), "The run ends when it reaches this cost.");
     const amount = el("input", { type: "number", name: "usd", min: "0.000001", step: "any", inputmode: "decimal" });
     this.amount = new Field("amount", "US dollars", amount);
     this.faults = el("div.faults", { role: "alert" });
@@ -69,7 +70,7 @@ class Form {
     this.budget.input.addEventListener("change", () => this.choose());
   }
 
-  /** Shows the fields that what is chosen needs. */
+  /** Shows the fields for the chosen task. */
   choose() {
     const chosen = this.task.input.value;
     const task = this.tasks.get(chosen);
@@ -109,32 +110,32 @@ class Form {
     }
   }
 
-  /** The request; nothing where a field says why there is none. */
+  /** Returns the request, or nothing if a field is invalid and shows the reason. */
   read() {
     const chosen = this.task.input.value;
     const body = { key: this.key, params: {} };
     if (chosen === WRITE) body.task = this.text.input.value;
     else body.path = chosen === FILE ? this.path.value : chosen;
-    if (body.task?.trim() === "") this.text.blame("Say what is to be done.");
-    if (body.path === "") this.path.blame("Name the file of a task.");
+    if (body.task?.trim() === "") this.text.blame("Describe what to do.");
+    if (body.path === "") this.path.blame("Enter the path of a task file.");
     for (const field of this.declared) {
       if (field.value) body.params[field.name.slice("params.".length)] = field.value;
       else if (field.input.hasAttribute("aria-required")) field.blame("This parameter needs a value.");
     }
     for (const line of this.tasks.has(chosen) ? [] : this.lines.input.value.split("\n").filter((line) => line.trim())) {
       const at = line.indexOf("=");
-      if (at < 1) this.lines.blame(`“${line}” is no parameter: write name=value.`);
+      if (at < 1) this.lines.blame(`“${line}” is not a parameter: write name=value.`);
       else body.params[line.slice(0, at).trim()] = line.slice(at + 1).trim();
     }
     if (this.model.value) body.models = [this.model.value];
     if (this.lane.value) body.lanes = [this.lane.value];
     const usd = this.budget.value === OTHER ? this.amount.value : this.budget.value;
     if (usd) body.max_usd = Number(usd);
-    if (this.budget.value === OTHER && !(Number(usd) > 0)) this.amount.blame("Give an amount above 0.");
+    if (this.budget.value === OTHER && !(Number(usd) > 0)) this.amount.blame("Enter an amount above 0.");
     return this.fields.some(({ fault }) => !fault.hidden) ? null : body;
   }
 
-  /** Says each fault beside the field that it is about, and the others above the button. */
+  /** Shows each fault beside its field, and the others above the button. */
   blame(error) {
     const rest = [];
     const byField = new Map();
@@ -149,13 +150,13 @@ class Form {
     if (!error.errors.length || rest.length) show(this.faults, el("p.bad", {}, error.message), rest.map((fault) => item(fault, null)));
   }
 
-  /** Leads to the first field that is wrong. */
+  /** Focuses the first invalid field. */
   lead() {
     this.fields.find(({ fault, element }) => !fault.hidden && !element.hidden)?.input.focus();
   }
 }
 
-/** A fault of a task; where its text is at hand, its place is a way there. */
+/** Returns a list item for a fault. If the text is available, the position is a link into it. */
 function item({ line, column, message, hint, field }, text) {
   const where = field ? "" : `line ${line}${column ? `, column ${column}` : ""}: `;
   const go = () => {
@@ -169,7 +170,7 @@ function item({ line, column, message, hint, field }, text) {
   return el("span.item", {}, place, message, hint && !isForTerminals ? el("span.faint", {}, ` – ${hint}`) : null);
 }
 
-/** A word that no other form has. */
+/** Returns a random key for this form. */
 export function word() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;

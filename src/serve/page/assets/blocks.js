@@ -1,4 +1,5 @@
-// The blocks of a run's story as elements. Each block is made once and then kept up to date: what is open stays open.
+// The elements for the blocks of a run's story. Each element is created once and then updated, so
+// expanded parts stay expanded.
 
 import { ansi } from "./ansi.js";
 import { diff } from "./diff.js";
@@ -6,7 +7,7 @@ import { el, folded, harmless, say, show } from "./dom.js";
 import { place as logPlace } from "./log.js";
 import { count, ended, many, step as stepWords, took } from "./words.js";
 
-/** Makes the element of a block, and what keeps it up to date. */
+/** Creates the element of a block and the function that updates it. */
 export function view(block, context) {
   const made = { turn, gate, note, attempt, end }[block.kind](block, context);
   if (block.of) made.element.classList.add("of");
@@ -43,7 +44,7 @@ function turn(block) {
   const shown = [];
   const update = () => {
     const who = block.of ? `Sub-agent ${block.of}, turn ${block.number}` : `Turn ${block.number}`;
-    const state = { live: "answering…", done: "", discarded: "did not count" }[block.state];
+    const state = { live: "answering…", done: "", discarded: "discarded" }[block.state];
     say(head, [who, block.model, state || took(block.ms)].filter(Boolean).join(" · "));
     element.dataset.state = block.state;
     thoughts.hidden = !block.thinking;
@@ -70,7 +71,7 @@ function turn(block) {
   return { element, update };
 }
 
-/** Appends what came since; a text that became another one is set anew. */
+/** Appends the new part of a text, or replaces a text that changed otherwise. */
 function grow(element, text) {
   const had = element.dataset.length ? Number(element.dataset.length) : 0;
   if (text.length === had) return;
@@ -106,7 +107,7 @@ function tool(call) {
   );
 }
 
-/** Why a call was not run: what the model was told. */
+/** Returns the reason of a denied call, from the text for the model. */
 function denial({ output }) {
   return String(output ?? "").replace(/^denied: /, "").split("\n")[0];
 }
@@ -117,7 +118,7 @@ function exitWords({ exit_code, signal, timed_out }) {
   return exit_code ? `exit ${exit_code}` : "";
 }
 
-/** What a call is about, in a line. */
+/** Returns a one-line summary of a call. */
 function gist({ args }) {
   const text =
     args?.command ??
@@ -137,7 +138,7 @@ function inside({ args, output, detail }) {
   return el("div", {}, parts);
 }
 
-/** Arguments as people read them: long texts are not wrapped into one line. */
+/** Formats arguments for people; long texts keep their lines. */
 export function argumentsText(args) {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return JSON.stringify(args, null, 2) ?? "";
   const line = ([name, value]) =>
@@ -150,8 +151,8 @@ const RULINGS = {
   failed: ["✕", "bad", "The gate failed"],
   errored: ["⚠", "bad", "The gate could not run"],
   tampered: ["⚠", "bad", "The gate was tampered with"],
-  running: ["▶", "busy", "The gate runs"],
-  base: ["·", "faint", "Looked at what was there before"],
+  running: ["▶", "busy", "The gate is running"],
+  base: ["·", "faint", "Checked the base"],
 };
 
 function gate(block, context) {
@@ -201,7 +202,7 @@ function verdict({ findings, feedback, proof, state }) {
           .join(" · "),
       ),
     );
-  if (feedback && state !== "passed") parts.push(folded("What the model was told", () => el("pre", { tabindex: "0" }, feedback)));
+  if (feedback && state !== "passed") parts.push(folded("Feedback to the model", () => el("pre", { tabindex: "0" }, feedback)));
   return parts;
 }
 

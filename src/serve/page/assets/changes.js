@@ -1,14 +1,15 @@
-// What a run has changed: a tree of the files, and the difference of each, open, with both sides beside each other where there is room.
+// The changes of a run: a tree of the files and the diff of each file, side by side if there is
+// room.
 
 import { read, table } from "./diff.js";
 import { el, folded, show } from "./dom.js";
 import { many } from "./words.js";
 
-/** Lines of all files together up to which each of them is open. */
+/** The number of lines of all files together up to which all diffs are expanded. */
 const MOST_OPEN = 3000;
 const ROOM = matchMedia("(min-width: 72rem)");
 
-/** The element for a patch. */
+/** Returns the element for a patch. */
 export function changes(text) {
   const files = read(text);
   if (!files.length) return el("p.faint", {}, "Nothing was changed.");
@@ -54,7 +55,7 @@ function heading(file) {
   return el("span", {}, el("code", {}, was, file.path), " ", counts(file), file.state ? el("span.faint", {}, ` ${file.state}`) : "");
 }
 
-/** Files in their folders; folders with nothing but one folder in them are one entry. */
+/** Returns the tree of files. A folder with only one subfolder is merged with it. */
 function tree(files, go) {
   const root = { folders: new Map(), files: [] };
   for (const file of files) {

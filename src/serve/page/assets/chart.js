@@ -1,4 +1,4 @@
-// Where the time of a run went: a bar of stretches, and the same in words beside it.
+// The time of a run by activity: a bar of stretches, and the same as text.
 
 import { el, svg } from "./dom.js";
 import { took } from "./words.js";
@@ -7,7 +7,7 @@ const WIDE = 320;
 
 const PARTS = { model: "model", tools: "tools", gate: "gate", waiting: "waiting", other: "other" };
 
-/** What the time went into, from start to end: stretches of `{part, ms}`. */
+/** Draws the activities from start to end; a stretch is `{part, ms}`. */
 export function course(stretches) {
   const total = stretches.reduce((sum, { ms }) => sum + ms, 0);
   if (total === 0) return null;

@@ -1,12 +1,15 @@
-// Differences: read from their text, and shown line by line, in one column or with both sides beside each other. A line says with its
-// sign what its colour says.
+// Diffs: parsed from text and shown line by line, unified or side by side. The sign of a line has
+// the same meaning as its colour.
 
 import { el } from "./dom.js";
 import { highlight, language } from "./syntax.js";
 
 const MOST_LINES = 4000;
 
-/** The files of a patch: their names, how many lines changed, and their rows. Lines end with `\n` alone: content may hold every other sign. */
+/**
+ * Parses the files of a patch: names, numbers of changed lines, and rows. Only `\n` ends a line,
+ * because content may contain every other control character.
+ */
 export function read(text) {
   const parts = [];
   for (const line of text.replace(/\n$/, "").split("\n")) {
@@ -28,13 +31,13 @@ function file(part) {
   return { path: path ?? "difference", was, state, notes, rows, added: count("added"), removed: count("removed") };
 }
 
-/** The names of a file before and after, from its head. */
+/** Returns the old and new name of a file from its header. */
 function names(head) {
   const after = (start) => head.find((line) => line.startsWith(start))?.slice(start.length);
   const renamed = ["rename from ", "rename to "].map(after);
   if (renamed[0] !== undefined && renamed[1] !== undefined) return renamed.map(unquoted);
   const both = head[0]?.startsWith("diff --git ") ? head[0].slice("diff --git ".length) : "";
-  // Both names are the same, so each is half of what is there.
+  // Both names are equal, so each one is half of the text.
   const half = both.slice(0, (both.length - 1) / 2);
   const name = half ? unquoted(half).replace(/^a\//, "") : undefined;
   return [name, name];
@@ -42,7 +45,7 @@ function names(head) {
 
 const ESCAPED = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
-/** A name as git quotes it: in quotes, with bytes in octal. */
+/** Decodes a name that git quoted, with bytes in octal. */
 function unquoted(name) {
   if (!name.startsWith('"')) return name;
   const bytes = [];
@@ -54,8 +57,10 @@ function unquoted(name) {
   return new TextDecoder().decode(new Uint8Array(bytes));
 }
 
-/** The rows of hunks: each a kind, a text, and its number on either side. A hunk says how many lines it has; a line beyond is shown as it is. `most`
- * is how many lines may stand before the first hunk. */
+/**
+ * Parses the rows of hunks: a kind, a text, and the line numbers on both sides. Lines beyond a
+ * hunk's length are shown unchanged. `most` is the number of lines allowed before the first hunk.
+ */
 function lines(body, most = 0) {
   let [old, now, olds, news] = [0, 0, most, most];
   const rows = [];
@@ -78,7 +83,7 @@ function lines(body, most = 0) {
   return rows;
 }
 
-/** The difference of one file as a table. */
+/** Returns the diff of one file as a table. */
 export function table({ path, rows, notes }, isSplit) {
   const rules = language(path);
   const shown = rows.slice(0, MOST_LINES);
@@ -89,7 +94,7 @@ export function table({ path, rows, notes }, isSplit) {
     {},
     notes?.map((note) => el("p.faint.note", {}, note)),
     el(isSplit ? "table.code.sides" : "table.code", { "aria-label": `Difference of ${path}` }, columns(isSplit), el("tbody", {}, body)),
-    more > 0 ? el("p.faint", {}, `… and ${more} lines more: the patch has all of them`) : null,
+    more > 0 ? el("p.faint", {}, `… and ${more} more lines: the patch has all lines`) : null,
   );
 }
 
@@ -113,7 +118,7 @@ function unified(row, rules) {
   return el(`tr.${row.kind}`, {}, number(row.old), number(row.now), code(row, rules));
 }
 
-/** Rows side by side: what was removed beside what was added in its place. */
+/** Pairs rows for two columns: removed lines beside the added lines that replace them. */
 function pairs(rows) {
   const all = [];
   for (let at = 0; at < rows.length; ) {
@@ -143,7 +148,7 @@ function split([left, right], rules) {
   return el("tr", {}, side(left, left?.old), side(right, right?.now));
 }
 
-/** A difference of one file that comes without its head, as tools tell it. */
+/** Shows the diff of one file without a header, as tools return it. */
 export function diff(text, path = "") {
   const all = text.replace(/\n$/, "").split("\n");
   const at = all.findIndex((line) => line.startsWith("@@"));

@@ -1,11 +1,12 @@
-// Elements and text. Everything that is shown is made here and set as text: what agents, models and files say is never read as HTML.
+// Elements and text. All content is set as text here: output of agents, models and files is never
+// parsed as HTML.
 
 const CONTROLS = "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f";
 const TURNS = "\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069";
 const WIDTHLESS = "\\u00ad\\u180e\\u200b\\u2060-\\u2065\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}";
 const UNSEEN = new RegExp(`[${CONTROLS}${TURNS}${WIDTHLESS}]`, "gu");
 
-/** Text in which nothing hides: control characters, marks that turn the direction of writing and marks without a width are shown by name. */
+/** Shows control characters, direction marks and zero-width characters of a text by name. */
 export function harmless(text) {
   return String(text ?? "")
     .replace(/\r\n/g, "\n")
@@ -16,7 +17,10 @@ export function harmless(text) {
     });
 }
 
-/** An element: its name with classes (`p.faint`), attributes and listeners (`onclick`), children. A child that is no element is text. */
+/**
+ * Creates an element from a name with classes (`p.faint`), attributes, listeners (`onclick`) and
+ * children. A child that is not an element becomes text.
+ */
 export function el(name, attributes = {}, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
@@ -26,7 +30,7 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** The same of SVG, where every attribute is text. */
+/** Creates an SVG element; all its attributes are text. */
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
@@ -49,19 +53,19 @@ function fill(element, children) {
   }
 }
 
-/** Puts other children into an element. */
+/** Replaces the children of an element. */
 export function show(element, ...children) {
   element.replaceChildren();
   fill(element, children);
 }
 
-/** Sets a text where it is another one, so that nothing is laid out in vain. */
+/** Sets the text of an element if it differs, to avoid needless layout. */
 export function say(element, text) {
   const wanted = harmless(text);
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
-/** Something folded, whose content is made when it is first opened. */
+/** Creates a collapsed section; its content is created on first opening. */
 export function folded(summary, make, attributes = {}) {
   const details = el("details", attributes, el("summary", {}, summary));
   const open = () => {
@@ -72,7 +76,7 @@ export function folded(summary, make, attributes = {}) {
   return details;
 }
 
-/** Has a function run at most once in so many milliseconds, and once more after the last call. */
+/** Limits a function to one run per `ms` milliseconds, with one more run after the last call. */
 export function throttled(run, ms) {
   let timer = null;
   let again = false;
@@ -93,7 +97,7 @@ export function throttled(run, ms) {
   };
 }
 
-/** Says something to who hears the page instead of seeing it. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   say(document.getElementById("news"), text);
 }

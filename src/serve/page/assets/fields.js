@@ -1,10 +1,10 @@
-// Fields of a form: each with its label, what it is for, and a place for what is wrong with it.
+// Form fields, each with a label, a help text and a place for errors.
 
 import { el, show } from "./dom.js";
 
 let count = 0;
 
-/** A field around an input, a menu or a text. `name` is what faults of the request call it. */
+/** A field around an input, a menu or a text area. `name` is its name in the server's errors. */
 export class Field {
   constructor(name, label, input, help = null) {
     const id = `field-${++count}`;
@@ -22,7 +22,7 @@ export class Field {
     return this.input.value.trim();
   }
 
-  /** Says what is wrong with it; without words it is not wrong any more. */
+  /** Shows an error; without words, removes it. */
   blame(...words) {
     const isWrong = words.flat(Infinity).some(Boolean);
     show(this.fault, ...words);
@@ -32,7 +32,7 @@ export class Field {
   }
 }
 
-/** A menu: options are texts, or pairs of a value and a text. */
+/** Creates a menu; options are texts, or pairs of a value and a text. */
 export function menu(name, options) {
   const option = (one) => {
     const [value, text] = Array.isArray(one) ? one : [one, one];
@@ -41,7 +41,7 @@ export function menu(name, options) {
   return el("select", { name }, options.map(option));
 }
 
-/** The field for a parameter that a task declares. */
+/** Creates the field for a parameter of a task. */
 export function parameter({ name, required, default: usual, choices, description }) {
   const isNeeded = required && usual === null;
   const input = choices.length

@@ -1,11 +1,11 @@
-// A run's events folded into the blocks of its story: turns of the model, gates, notes. First come the scenes of what is over, then the
-// events that are told live; both lead to the same blocks. Nothing here knows the page.
+// Builds the blocks of a run's story: model turns, gates and notes. Scenes of the journal come
+// first, live events follow; both produce the same blocks. This file does not depend on the page.
 
 import { EVENTS, SCENES } from "./scenes.js";
 import { reasonWords } from "./words.js";
 
 const MOST_LINES = 200;
-/** What comes in pieces while a run goes on, and whole from its journal. */
+/** Events that arrive in pieces from a live run, but complete from its journal. */
 const PIECES = new Set(["text", "thinking", "tool_call", "lane_step"]);
 
 export class Story {
@@ -13,19 +13,19 @@ export class Story {
     this.began = Date.parse(startedAt);
     this.blocks = [];
     this.changed = new Set();
-    this.spending = []; // {at, cost, tokens}: what had been used by then
+    this.spending = []; // {at, cost, tokens}: the total use at a time
     this.doing = null;
-    this.said = null; // the newest thing worth saying aloud
+    this.said = null; // the newest announcement for screen readers
     this.open = new Map(); // the newest turn of the run ("") and of each sub-agent
-    this.turns = new Map(); // how many turns of each are over
-    this.last = new Map(); // the number of the newest piece of each agent that was heard as it happened
+    this.turns = new Map(); // the number of ended turns of each
+    this.last = new Map(); // the number of the newest live piece of each agent
     this.gate = null;
     this.tampered = false;
-    this.attempts = 0; // that the gate has ruled on
-    this.misses = false; // whether something was told before anybody listened: `refill` has it
+    this.attempts = 0; // that the gate has judged
+    this.misses = false; // true if live events were missed: `refill` adds them
   }
 
-  /** The blocks that have changed since this was asked last. */
+  /** Returns the blocks that changed since the last call. */
   takeChanged() {
     const changed = this.changed;
     this.changed = new Set();
@@ -65,13 +65,13 @@ export class Story {
     return this.open.get(of ?? "") ?? this.turn(of, 0, null);
   }
 
-  /** The turn that the model is at: what comes in pieces belongs to it. */
+  /** Returns the current turn of the model, to which live pieces belong. */
   live(of) {
     const turn = this.newest(of);
     return turn.state === "live" ? turn : this.turn(of, (this.turns.get(of ?? "") ?? 0) + 1, null);
   }
 
-  /** What was missed of turns and gates that are over: pieces are told once, and only to who is there. */
+  /** Fills in missed content of ended turns and gates, because live pieces are sent only once. */
   refill(scenes) {
     this.misses = false;
     const turn = (of, number) =>
@@ -86,20 +86,20 @@ export class Story {
     }
   }
 
-  /** The gate under way, or a new one. */
+  /** Returns the current gate, or a new one. */
   gating() {
     this.gate ??= this.add({ kind: "gate", attempt: null, state: "running", steps: new Map(), feedback: "", findings: [], ms: null });
     return this.gate;
   }
 
-  /** A scene of the story that the journal tells. */
+  /** Adds a scene of the journal's story. */
   scene({ of, at_ms, type, data }) {
     SCENES[type]?.(this, data ?? {}, of ?? null, at_ms);
   }
 
   /**
-   * An event as it is told. One that comes whole because it was told while nobody listened is passed over where pieces of it are here:
-   * the scenes fill in the rest.
+   * Adds a live event. A complete event (with `from`) is skipped if some of its pieces are already
+   * here; the scenes fill in the rest.
    */
   event({ of, at, type, data, seq, from }) {
     const agent = of ?? "";
@@ -108,7 +108,7 @@ export class Story {
     EVENTS[type]?.(this, data, of ?? null, Date.parse(at) - this.began);
   }
 
-  /** What the run had used at a time, in milliseconds since it began. */
+  /** Records the use of the run at a time, in milliseconds since its start. */
   spent(at, usage) {
     this.spending.push({ at, cost: usage.cost_micros, tokens: usage.input_tokens + usage.output_tokens });
   }
@@ -158,7 +158,7 @@ export class Story {
     this.changed.add(turn);
   }
 
-  /** The steps so far were those of the files before the agent, which nobody judges. */
+  /** Marks the current gate as a run on the base, which gets no verdict. */
   wasBase() {
     if (this.gate === null) return;
     this.gate.state = "base";
@@ -166,7 +166,7 @@ export class Story {
     this.gate = null;
   }
 
-  /** The run is over, and all that it was at; or a sub-agent is, of which nobody here judges the work. */
+  /** Ends the run with all its open turns, or only a sub-agent. */
   ended({ reason, verified, cancelled, message, exit_code }, of) {
     for (const [who, turn] of this.open) {
       if (of && who !== of) continue;

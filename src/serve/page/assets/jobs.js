@@ -1,4 +1,4 @@
-// What the scheduler does by itself: when each job runs next, how it went, and a button that runs it now.
+// The scheduled jobs: the next run of each job, its history, and a button to run it now.
 
 import { get, path, post } from "./api.js";
 import { listen } from "./bell.js";
@@ -6,7 +6,7 @@ import { announce, el, folded, show, throttled } from "./dom.js";
 import { entitle } from "./waiting.js";
 import { away, clock, took, zoned } from "./words.js";
 
-/** The page of the jobs. */
+/** Shows the page of the jobs. */
 export function jobs(main) {
   entitle("Jobs");
   const [list, own] = [el("ul.cards"), el("ul.cards")];
@@ -17,7 +17,7 @@ export function jobs(main) {
     el("p.faint", {}, "Tasks of the project that have a schedule. The server runs each when it is due."),
     fault,
     list,
-    el("details.system", { open: true }, el("summary", {}, "System"), el("p.faint", {}, "fledge's own housekeeping."), own),
+    el("details.system", { open: true }, el("summary", {}, "System"), el("p.faint", {}, "Built-in jobs of fledge."), own),
   );
   const cards = new Map();
   const load = throttled(async () => {
@@ -47,7 +47,7 @@ function put([list, own], cards, found, load) {
     cards.delete(name);
   }
   const hasTasks = found.some(({ kind }) => kind === "task");
-  if (!hasTasks) show(list, el("li.faint", {}, "No task has a schedule. ", el("code", {}, "schedule: \"0 3 * * *\""), " in its front matter gives it one."));
+  if (!hasTasks) show(list, el("li.faint", {}, "No task has a schedule. Add ", el("code", {}, "schedule: \"0 3 * * *\""), " to the front matter of a task."));
   else list.querySelector(":scope > .faint")?.remove();
   for (const job of found) {
     if (!cards.has(job.name)) {
@@ -76,7 +76,7 @@ class Card {
   put({ schedule, zone, next_at, last, state, monitor, fault }) {
     const [shape, tone] = STATES[state] ?? STATES.idle;
     this.button.disabled = state !== "idle";
-    if (this.facts.contains(document.activeElement) || this.last.contains(document.activeElement)) return; // it is used just now
+    if (this.facts.contains(document.activeElement) || this.last.contains(document.activeElement)) return; // the user is here
     show(
       this.facts,
       el("span", { class: tone }, `${shape} ${state}`),
@@ -115,7 +115,7 @@ class Card {
 
 const OUTCOMES = { running: ["▶", "busy"], ok: ["✓", "good"], skipped: ["–", "faint"], interrupted: ["‖", "warn"] };
 
-/** How one time went: a shape, a word, when, how long, what was wrong, which run it was. */
+/** Shows one run of a job: shape, word, time, duration, error, and the run. */
 function outcome({ state, began_at, ended_at, tries, count, error, run }) {
   const [shape, tone] = OUTCOMES[state] ?? ["✕", "bad"];
   const lasted = ended_at ? Date.parse(ended_at) - Date.parse(began_at) : null;

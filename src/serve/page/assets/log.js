@@ -1,4 +1,4 @@
-// A whole log of a step: its lines with their numbers and colours, a search, and an address for each line.
+// The complete log of a step: numbered and coloured lines, a search, and an address for each line.
 
 import { text } from "./api.js";
 import { ansiLines, plain } from "./ansi.js";
@@ -6,23 +6,23 @@ import { el, say, show, throttled } from "./dom.js";
 import { entitle } from "./waiting.js";
 import { many } from "./words.js";
 
-/** Lines that are drawn at once. */
+/** The number of lines that are drawn at once. */
 const PART = 5000;
-/** The most lines that are shown. */
+/** The largest number of lines that are shown. */
 const MOST_LINES = 20000;
 
-/** The path of an artifact of a run. */
+/** Returns the path of a run's artifact. */
 export function artifact(run, name) {
   return `/v1/runs/${[run, "artifacts", ...name.split("/")].map(encodeURIComponent).join("/")}`;
 }
 
-/** The address of a log on the page, at a line where one is given. */
+/** Returns the page address of a log, or of one of its lines. */
 export function place(run, name, line = null) {
   const file = name.split("/").map(encodeURIComponent).join("/");
   return `#/runs/${encodeURIComponent(run)}/${file}${line ? `?line=${line}` : ""}`;
 }
 
-/** The page of a log; `given` may name a line and what is searched for. */
+/** Shows the page of a log; `given` may contain a line and a search text. */
 export function log(main, run, name, given) {
   entitle(name.split("/").at(-1));
   const page = new Log(run, name, given);
@@ -81,7 +81,7 @@ class Log {
     }
   }
 
-  /** Draws so many lines more. */
+  /** Draws `count` more lines. */
   draw(count) {
     const from = this.list.children.length;
     const fresh = document.createDocumentFragment();
@@ -100,7 +100,7 @@ class Log {
     return el("li", {}, el("a.no", { href, "data-no": number, "aria-label": `Line ${number}`, onclick: go }), el("code", {}, parts));
   }
 
-  /** Shows one line as the one that is meant. */
+  /** Highlights a line. */
   lead(at) {
     this.list.querySelector(".hit")?.classList.remove("hit");
     if (at >= this.list.children.length) this.draw(at - this.list.children.length + PART);
@@ -116,7 +116,7 @@ class Log {
     this.at = -1;
     if (this.found.length && this.found.at(-1) >= this.list.children.length) this.draw(this.found.at(-1));
     for (const at of this.found) this.list.children[at]?.classList.add("match");
-    say(this.count, wanted ? `${many(this.found.length, "line")} with it` : many(this.lines.length, "line"));
+    say(this.count, wanted ? `${many(this.found.length, "matching line")}` : many(this.lines.length, "line"));
     if (this.found.length) this.step(1);
   }
 
@@ -124,6 +124,6 @@ class Log {
     if (!this.found.length) return;
     this.at = (this.at + by + this.found.length) % this.found.length;
     this.lead(this.found[this.at]);
-    say(this.count, `${this.at + 1} of ${many(this.found.length, "line")} with it`);
+    say(this.count, `${this.at + 1} of ${many(this.found.length, "matching line")}`);
   }
 }

@@ -1,4 +1,4 @@
-// The page: which view the address names, and what is common to all of them.
+// The page: the view for the current address, and the parts common to all views.
 
 import { post } from "./api.js";
 import { begin } from "./begin.js";
@@ -15,10 +15,10 @@ import { entitle, mark, waiting, watch } from "./waiting.js";
 const main = document.getElementById("main");
 let leave = null;
 
-/** Shows what the address names; each view gives what ends it. */
+/** Shows the view for the address. Each view returns a function that ends it. */
 function route(event) {
   const [where, given] = location.hash.replace(/^#\/?/, "").split("?");
-  if (where === "main") return; // the link past the navigation
+  if (where === "main") return; // the skip link
   const [name, ...rest] = where.split("/");
   const part = decode(rest.join("/"));
   leave?.();
@@ -40,8 +40,8 @@ function open(name, part, given) {
   if (name === "jobs") return jobs(main);
   if (name === "monitors") return monitors(main, part);
   if (name === "new") return begin(main, given);
-  entitle("Nothing here");
-  return show(main, el("h1", { tabindex: "-1" }, "There is nothing here"), el("p", {}, el("a", { href: "#/runs" }, "All runs")));
+  entitle("Not found");
+  return show(main, el("h1", { tabindex: "-1" }, "Page not found"), el("p", {}, el("a", { href: "#/runs" }, "All runs")));
 }
 
 function decode(part) {
@@ -58,7 +58,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 document.getElementById("leave").addEventListener("click", async () => {
   await post("/leave").catch(() => {});
-  location.assign("/"); // which says how to get in again
+  location.assign("/"); // shows how to sign in again
 });
 window.addEventListener("hashchange", route);
 window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((part) => (part.open = true)));

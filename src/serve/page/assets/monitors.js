@@ -1,4 +1,5 @@
-// Monitors: whether what should happen happens. The history is a strip in which shape and height say what the colour says.
+// Monitors: the health of expected events. The history is a strip of marks that differ in shape and
+// height as well as in colour.
 
 import { get, path } from "./api.js";
 import { listen } from "./bell.js";
@@ -9,7 +10,7 @@ import { away, clock, many, took, zoned } from "./words.js";
 const MOST = 50;
 const HEALTH = { healthy: ["✓", "good"], late: ["◔", "warn"], missed: ["○", "bad"], failing: ["✕", "bad"], timed_out: ["⧖", "bad"] };
 
-/** The page of the monitors; the one with this slug is brought into sight. */
+/** Shows the page of the monitors, scrolled to the monitor with this slug. */
 export function monitors(main, slug) {
   entitle("Monitors");
   const list = el("ul.cards");
@@ -52,9 +53,9 @@ function put(list, cards, found) {
       el(
         "li.faint",
         {},
-        "There are none. A scheduled task has one where its front matter says so; ",
+        "No monitors. A scheduled task gets a monitor through its front matter; ",
         el("code", {}, "fledge monitors add"),
-        " makes one for anything that can send a request.",
+        " creates a monitor for anything that can send a request.",
       ),
     );
   }
@@ -98,8 +99,8 @@ class Card {
       [
         `margin ${took(margin_minutes * 60_000)}`,
         max_runtime_minutes ? `at most ${took(max_runtime_minutes * 60_000)}` : "",
-        on_change ? `tells a ${on_change}` : "",
-        task_gone ? "its task is gone, and nothing is expected" : "",
+        on_change ? `notifies by ${on_change}` : "",
+        task_gone ? "its task is gone: no check-in is expected" : "",
       ]
         .filter(Boolean)
         .map((words) => ` · ${words}`),
@@ -126,7 +127,7 @@ class Card {
   }
 }
 
-/** What stands for a check-in: height and form differ, whatever is seen of the colours. */
+/** The mark of each check-in status. Height and form differ, so colours are not needed. */
 const MARKS = {
   ok: { sign: "✓", draw: (x) => [svg("rect", { x, y: 2, width: 8, height: 26, rx: 2 })] },
   error: {
@@ -138,12 +139,12 @@ const MARKS = {
   in_progress: { sign: "▶", draw: (x) => [svg("path", { d: `M${x} 12l8 8l-8 8z` })] },
 };
 
-/** A status in words, and how many such check-ins it stands for where those are several. */
+/** Returns a status as text, with the number of check-ins if there are several. */
 function word(status, count) {
   return `${String(status).replaceAll("_", " ")}${count > 1 ? ` (${count} times)` : ""}`;
 }
 
-/** The newest check-ins, the newest at the right. */
+/** Draws the newest check-ins, the newest at the right. */
 function strip(checkins) {
   const marks = checkins.toReversed().map(({ at, status, duration_ms, count }, place) => {
     const words = `${word(status, count)}, ${clock(at)}${duration_ms ? `, ${took(duration_ms)}` : ""}`;

@@ -1,12 +1,12 @@
-// The project that is served: its name in the header and in every title.
+// The served project: its name in the header and in every title.
 
 import { get } from "./api.js";
 import { say } from "./dom.js";
 
-/** What is known of it: nothing until it was asked for. */
+/** The data of the project; empty until it is loaded. */
 export const project = { name: "", folder: "", fledge: "" };
 
-/** Asks for it, shows its name, and calls `named`. */
+/** Loads the project, shows its name, and calls `named`. */
 export async function load(named) {
   Object.assign(project, await get("/v1/project").catch(() => ({})));
   const place = document.getElementById("project");
@@ -16,7 +16,7 @@ export async function load(named) {
   named();
 }
 
-/** A path as it is from the folder of the project. */
+/** Returns a path relative to the project's folder. */
 export function inside(path) {
   const folder = `${project.folder}/`;
   return project.folder && path?.startsWith(folder) ? path.slice(folder.length) : (path ?? "");

@@ -1,11 +1,11 @@
-// Calls that wait for a person's yes: what is asked, in full, and the answers.
+// Calls that wait for a person's approval: the full question and the answers.
 
 import { argumentsText } from "./blocks.js";
 import { get, path, post } from "./api.js";
 import { announce, el, show } from "./dom.js";
 import { away, clock } from "./words.js";
 
-/** The questions of a run, kept up to date by `refresh`. */
+/** The questions of a run; `refresh` updates them. */
 export class Questions {
   constructor(run, { title = null, changed = () => {} } = {}) {
     this.run = run;
@@ -19,12 +19,12 @@ export class Questions {
     if (title) this.element.append(el("h2", {}, el("a", { href: `#/runs/${run}` }, title)));
   }
 
-  /** Asks the server what is open. */
+  /** Fetches the open questions. */
   async refresh() {
     this.put((await get(path("runs", this.run, "confirmations"))).confirmations);
   }
 
-  /** Shows what is open; a form that somebody writes in stays as it is. */
+  /** Shows the open questions. A form that is being filled in stays unchanged. */
   put(open) {
     const ids = new Set(open.map(({ id }) => id));
     for (const [id, form] of this.shown) {
@@ -54,11 +54,11 @@ export class Questions {
       el(
         "button",
         { type: "submit", value: "always", title: "Yes, and do not ask again for the same command, path or arguments in this run" },
-        "Always this",
+        "Always allow this",
       ),
       el("button.danger", { type: "submit", value: "no" }, "Deny"),
     );
-    const time = [asked_at ? `asked ${away(asked_at)}` : "", until ? `denied by itself at ${clock(until)}` : ""].filter(Boolean).join(", ");
+    const time = [asked_at ? `asked ${away(asked_at)}` : "", until ? `auto-denied at ${clock(until)}` : ""].filter(Boolean).join(", ");
     const form = el(
       "form.question",
       { "aria-label": `May ${tool} run?` },
@@ -73,7 +73,7 @@ export class Questions {
       ),
       el("pre", { tabindex: "0" }, argumentsText(args)),
       buttons,
-      el("label.why", {}, "Reason, for the model when you deny", why),
+      el("label.why", {}, "Reason for the model, if you deny", why),
       fault,
     );
     form.addEventListener("submit", async (event) => {
@@ -84,7 +84,7 @@ export class Questions {
         await post(path("runs", this.run, "confirmations", id), { answer, why: why.value });
         announce(answer === "no" ? "Denied" : "Approved");
       } catch (error) {
-        show(fault, error.status === 409 ? "It was answered already." : error.message);
+        show(fault, error.status === 409 ? "Already answered." : error.message);
         fault.hidden = false;
         buttons.querySelectorAll("button").forEach((button) => (button.disabled = false));
         if (error.status !== 409) return;

@@ -1,10 +1,10 @@
-// A run as a row of the list, with a cell for each of its facts; and the rows of a batch together, with what they come to.
+// The row of a run in the list, with a cell for each fact, and the summary of a batch's rows.
 
 import { inside } from "./project.js";
 import { el, say, show } from "./dom.js";
 import { away, clock, ended, many, money, standing, took } from "./words.js";
 
-/** The columns behind the title, in their order: a class and a heading. */
+/** The columns after the title, in order: a class and a heading. */
 export const COLUMNS = [
   ["word", "State"],
   ["task", "Task"],
@@ -16,12 +16,12 @@ export const COLUMNS = [
   ["cost", "Cost"],
 ];
 
-/** The headings of the columns. */
+/** Returns the headings of the columns. */
 export function headings() {
   return el("div.columns", { "aria-hidden": "true" }, el("span"), el("span", {}, "Run"), COLUMNS.map(([name, word]) => el(`span.${name}`, {}, word)));
 }
 
-/** What started a run, in words. */
+/** Describes the origin of a run. */
 export function starter(by) {
   if (by?.kind === "schedule") return `schedule ${by.name}`;
   if (by?.kind === "batch") return `batch ${short(by.name)}`;
@@ -29,7 +29,7 @@ export function starter(by) {
   return by?.kind === "page" ? "this page" : "";
 }
 
-/** The part of a batch's name that tells it from others of the same tasks. */
+/** Returns the part of a batch's name that differs between batches of the same tasks. */
 function short(batch) {
   return batch.split("-").at(-1);
 }
@@ -84,7 +84,7 @@ export class Row {
   }
 }
 
-/** The runs of a batch that are in the list. */
+/** The listed runs of a batch. */
 export class Batch {
   constructor(name, startedAt) {
     this.rows = new Set();
@@ -94,7 +94,7 @@ export class Batch {
     this.element = el("li.batch", { "data-at": startedAt }, el("details", { open: true }, this.summary, this.list));
   }
 
-  /** Says anew what its runs come to. */
+  /** Updates the summary of its runs. */
   sum() {
     const runs = [...this.rows].map(({ run }) => run);
     const words = new Map();

@@ -1,4 +1,4 @@
-// One run: what it is, what it asks, its story as it happens, what it changed.
+// One run: its facts, its questions, its live story, and its changes.
 
 import { Actions } from "./actions.js";
 import { get, path, text } from "./api.js";
@@ -17,7 +17,7 @@ import { timeline } from "./timeline.js";
 import { entitle } from "./waiting.js";
 import { clock, money, size, standing, took, used } from "./words.js";
 
-/** The page of a run. */
+/** Shows the page of a run. */
 export function run(main, id) {
   entitle("Run");
   show(main, el("p.faint", {}, "Loading…"));
@@ -28,7 +28,7 @@ export function run(main, id) {
   const stop = listen((news) => {
     if (news.type === "reset" || news.data?.id === page.id || news.data?.run === page.id) page.refresh();
   });
-  // No news say that a machine has fallen silent.
+  // There are no news when another machine falls silent, so its runs are polled.
   const clockwork = setInterval(() => page.run?.machine && page.run.state !== "ended" && page.refresh(), 30_000);
   return () => {
     page.close();
@@ -62,7 +62,7 @@ class Page {
     this.id = detail.id;
     this.fold = new Story(detail.started_at);
     this.fold.doing = detail.doing ?? null;
-    // One that is over is told by its journal; one that is not, by its events from the first one on.
+    // An ended run is shown from its journal, another run from its events since the first.
     const isOver = detail.state === "ended";
     for (const scene of detail.story ?? []) if (isOver || scene.type === "began") this.fold.scene(scene);
     this.fold.said = null;
@@ -101,7 +101,7 @@ class Page {
     this.view.follow(detail.state !== "ended");
   }
 
-  /** What the server says of the run as a whole. */
+  /** Shows the run's data from the server. */
   put(detail) {
     this.run = detail;
     say(this.title, detail.title || detail.id);
@@ -124,11 +124,11 @@ class Page {
   figures() {
     const { outcome } = this.run;
     const lasted = (outcome ? Date.parse(outcome.ended_at) : Date.now()) - this.fold.began;
-    if (this.drawings.contains(document.activeElement)) return; // the arrow keys go from bar to bar
+    if (this.drawings.contains(document.activeElement)) return; // the arrow keys move between bars
     show(this.drawings, timeline(this.fold, lasted, (block) => this.view.lead(block)), course(this.run.course ?? []));
   }
 
-  /** What was changed, and what there is to take away. */
+  /** Shows the changes and the downloads. */
   changes(artifacts) {
     if (artifacts.length === this.shown) return;
     this.shown = artifacts.length;
@@ -148,7 +148,7 @@ class Page {
     };
     show(
       this.files,
-      patch ? folded(el("h2", {}, "What was changed"), load, { open: true, class: "changed" }) : null,
+      patch ? folded(el("h2", {}, "Changes"), load, { open: true, class: "changed" }) : null,
       artifacts.length ? folded(`Files (${artifacts.length})`, () => el("ul", {}, artifacts.map(link))) : null,
     );
   }
@@ -171,18 +171,18 @@ class Page {
     if (record.type === "confirmation" || this.fold.misses) this.refresh();
   }
 
-  /** Asks anew for the whole, and fills in what was told while nobody listened. */
+  /** Fetches the run again and fills in missed events. */
   async again() {
     const detail = await get(path("runs", this.id)).catch(() => null);
     if (!detail || this.closed || !this.run) return;
-    this.fold.began = Date.parse(detail.started_at); // one that had to wait begins anew
+    this.fold.began = Date.parse(detail.started_at); // a run that waited has a new start
     this.fold.refill(detail.story ?? []);
     this.view.soon();
     this.put(detail);
     if (detail.state === "ended") this.view.follow(false);
   }
 
-  /** Nobody looks: the connection is for others. */
+  /** Closes the stream while the page is hidden, to free its connection. */
   rest() {
     if (!this.stream || this.stream.closed) return;
     this.last = this.stream.last;
@@ -204,7 +204,7 @@ class Page {
   }
 }
 
-/** What is known of a run, as terms with what they mean. */
+/** Returns the facts of a run as terms and descriptions. */
 function facts(detail) {
   const { outcome, parent, started_by: by } = detail;
   const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(detail.started_at) : null;

@@ -1,5 +1,5 @@
-// The list of runs: searched, filtered, kept up to date in place, the runs of a batch together. Rows stand apart in layout, so that
-// thousands of them cost no more than those in sight.
+// The list of runs: searchable, filterable, updated in place, grouped by batch. The layout of each
+// row is independent, so rows outside the view cost nothing.
 
 import { get, query } from "./api.js";
 import { listen } from "./bell.js";
@@ -19,7 +19,7 @@ const STATES = [
   ["lost", "Lost"],
 ];
 
-/** The page of the list; `given` is what its address says. */
+/** Shows the page of the list; `given` is the query of its address. */
 export function runs(main, given) {
   entitle("Runs");
   const page = new List(given);
@@ -30,11 +30,11 @@ export function runs(main, given) {
   });
   const clockwork = setInterval(() => {
     page.rows.forEach((row) => row.age());
-    // No news say that a machine has fallen silent.
+    // There are no news when another machine falls silent, so its runs are polled.
     if ([...page.rows.values()].some(({ run }) => run.machine && ["running", "lost"].includes(run.state))) page.refresh();
   }, 30_000);
   const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });
-  // Begun anew with every part: an end that is in sight again before it was seen to leave would not be told.
+  // The observer restarts with each page: it would miss an end of the list that stays in view.
   page.appended = () => {
     sight.unobserve(page.next);
     sight.observe(page.next);
@@ -101,7 +101,7 @@ class List {
     return query("/v1/runs", { limit, before, q, state: isOutcome ? "ended" : state, outcome: isOutcome ? state : "" });
   }
 
-  /** Begins anew. */
+  /** Loads the list from its start. */
   async load() {
     this.abort.abort();
     this.abort = new AbortController();
@@ -114,7 +114,7 @@ class List {
     performance.mark("runs are there");
     const { state, q } = this.filter;
     this.empty.hidden = found.runs.length > 0;
-    show(this.empty, state || q ? "No run is like that." : ["No run yet. ", el("a", { href: "#/new" }, "Begin one"), "."]);
+    show(this.empty, state || q ? "No matching runs." : ["No run yet. ", el("a", { href: "#/new" }, "Begin one"), "."]);
   }
 
   async more() {
@@ -125,7 +125,7 @@ class List {
     if (found) this.append(found);
   }
 
-  /** The newest runs again: what is known is changed in place, what is new comes first. */
+  /** Fetches the newest runs again, updates known rows in place, and adds new rows at the top. */
   async head() {
     const found = await this.ask(FIRST, null);
     if (!found) return;
@@ -139,7 +139,7 @@ class List {
     this.batches.forEach((batch) => batch.sum());
   }
 
-  /** Takes out of a filtered list what is no more like that, as far as the newest runs say. */
+  /** Removes rows that no longer match the filter, judging by the newest runs. */
   leave(ids, { runs: found, next }) {
     const oldest = next === null ? "" : (found.at(-1)?.started_at ?? "");
     for (const [id, row] of this.rows) {
@@ -176,7 +176,7 @@ class List {
     this.appended?.();
   }
 
-  /** Puts a run where it belongs by its time: into the list, or among the runs of its batch. */
+  /** Inserts a run by its time, into the list or among the runs of its batch. */
   add(run) {
     const row = new Row(run);
     this.rows.set(run.id, row);
@@ -193,7 +193,7 @@ class List {
   }
 }
 
-/** Inserts an element behind those that are not older. Most are the oldest, so it is looked for from the end. */
+/** Inserts an element after the newer ones, searching from the end because most are the oldest. */
 function insert(list, element) {
   let before = null;
   for (let at = list.lastElementChild; at && at.dataset.at < element.dataset.at; at = at.previousElementSibling) before = at;

@@ -1,10 +1,10 @@
-// What each scene of a journal, and each event that is told live, means for the blocks of a story.
+// The effect of each journal scene and each live event on the blocks of a story.
 
 import { reasonWords } from "./words.js";
 
 const MOST_OUTPUT = 20_000;
 
-/** What the scenes of a journal's story lead to. */
+/** The handlers of journal scenes. */
 export const SCENES = {
   began: (story, data, of) => void (of || (story.task = data)),
   attempt: (story, { number }, of) => void (!of && number > 1 && story.add({ kind: "attempt", number })),
@@ -15,11 +15,11 @@ export const SCENES = {
   },
   used: (story, usage, of, at) => void (of || story.spent(at, usage)),
   tool: (story, data, of) => story.tool(of, data),
-  discarded: (story, { error }, of) => story.note("warn", "An answer did not count", error, of),
+  discarded: (story, { error }, of) => story.note("warn", "An answer was discarded", error, of),
   subagent: (story, { finished, note }, of) => story.note("faint", finished ? "The sub-agent ended" : "A sub-agent began", note, of),
   answered: (story, { tool, approved }, of) =>
     story.note(approved ? "good" : "bad", `${tool} was ${approved ? "approved" : "denied"}`, null, of),
-  hooks: (story, { notes }, of) => void (notes?.length && story.note("faint", "Hooks told the model", notes.join("\n"), of)),
+  hooks: (story, { notes }, of) => void (notes?.length && story.note("faint", "Feedback of hooks to the model", notes.join("\n"), of)),
   query: (story, { answer }, of) => story.note("faint", "Looked up for the model", answer, of),
   compaction: (story, { success, note }, of) =>
     story.note(
@@ -32,12 +32,12 @@ export const SCENES = {
   committed: (story, { commit, branch }) =>
     story.note("good", `Committed as ${commit.slice(0, 12)}${branch ? ` on ${branch.replace("refs/heads/", "")}` : ""}`),
   retry: (story, { what, tries, wait_ms, error }, of) =>
-    story.note("warn", `${what} failed, try ${tries}: again after ${(wait_ms / 1000).toFixed(1)} s`, error, of),
+    story.note("warn", `${what} failed, try ${tries}: next try in ${(wait_ms / 1000).toFixed(1)} s`, error, of),
   limit: (story, { reason }, of) => story.note("bad", `A limit was reached: ${reasonWords(reason)}`, null, of),
-  stopped: (story, { said }, of) => story.note("faint", "Somebody asked for it to stop", said || null, of),
+  stopped: (story, { said }, of) => story.note("faint", "The run was asked to stop", said || null, of),
   recalled: (story, { ids }) =>
     story.note("faint", `${ids.length === 1 ? "One memory" : `${ids.length} memories`} of earlier runs went into the first message`),
-  resumed: (story, _, of) => story.note("faint", "Taken up again by another process", null, of),
+  resumed: (story, _, of) => story.note("faint", "Resumed by another process", null, of),
   warning: (story, { message }, of) => story.note("warn", message, null, of),
   ended: (story, data, of) => story.ended(data, of),
 };
@@ -53,7 +53,7 @@ const PHASES = {
   judging_base: "waiting for the checks of the base",
 };
 
-/** What events that are told live lead to. */
+/** The handlers of live events. */
 export const EVENTS = {
   started: (story, data, of) => void (of || (story.task ??= { title: data.title, models: data.models })),
   state_changed: (story, state, of, at) => {

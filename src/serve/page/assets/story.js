@@ -1,4 +1,5 @@
-// The story of a run on the page: drawn once a frame at most, however fast the events come, and followed as long as its end is in sight.
+// The story of a run on the page. It is drawn at most once per frame, and scrolls along while its
+// end is in view.
 
 import { view } from "./blocks.js";
 import { announce, el } from "./dom.js";
@@ -17,7 +18,7 @@ export class StoryView {
     this.draw();
   }
 
-  /** Draws soon what has changed. */
+  /** Schedules the drawing of changed blocks. */
   soon() {
     if (this.waits) return;
     this.waits = true;
@@ -25,7 +26,7 @@ export class StoryView {
       if (this.waits) this.draw();
     };
     requestAnimationFrame(draw);
-    setTimeout(draw, 250); // frames stand still where nobody looks
+    setTimeout(draw, 250); // browsers send no frames to hidden pages
   }
 
   draw() {
@@ -52,13 +53,13 @@ export class StoryView {
     else if (hasMore && this.isFollowed && this.list.isConnected) this.jump.hidden = this.isNearEnd();
   }
 
-  /** Says which logs there are: steps lead to theirs. */
+  /** Sets the names of existing logs, so that steps can link to them. */
   logs(names) {
     this.context.logs = new Set(names);
     for (const [block, { update }] of this.views) if (block.kind === "gate") update();
   }
 
-  /** Leads to a block. */
+  /** Scrolls to a block. */
   lead(block) {
     const place = this.views.get(block)?.element;
     if (!place) return;
@@ -69,7 +70,7 @@ export class StoryView {
     place.focus({ preventScroll: true });
   }
 
-  /** Follows the story from now on, or no more. */
+  /** Turns following the story on or off. */
   follow(whether) {
     this.isFollowed = whether;
     if (!whether) this.jump.hidden = true;

@@ -1,14 +1,14 @@
-// Streams of events that go on: where one breaks off it is taken up behind the last event that came, and people see that it is tried.
+// Event streams that reconnect after the last received event, and show their state to the user.
 
 import { harmless } from "./dom.js";
 
 const LONGEST_PAUSE = 15_000;
 
-/** What the page says of its connection. */
+/** The state of the connection that the page shows. */
 export const connection = {
   live: () => state("live", "live"),
   lost: () => state("lost", "connection lost, trying again…"),
-  out: () => state("out", "signed out: `fledge serve link` prints a way in"),
+  out: () => state("out", "signed out: `fledge serve link` prints a sign-in link"),
 };
 
 function state(name, words) {
@@ -19,8 +19,9 @@ function state(name, words) {
 }
 
 /**
- * Listens at a path until it is closed. `after` is where to begin; `heard(data, id)` gets every event, `over(data)` the end of a stream
- * that has one, `back()` is called when it goes on after a break, `told(state)` when it is `live` or `lost`.
+ * Listens at a path until it is closed. `after` is the start position. `heard(data, id)` gets every
+ * event and `over(data)` the end of a finite stream. `back()` is called after a reconnect, and
+ * `told(state)` when the state becomes `live` or `lost`.
  */
 export class Stream {
   constructor(path, { after = null, heard, over, back, told }) {
@@ -65,7 +66,7 @@ export class Stream {
     this.broken = false;
   }
 
-  /** Browsers give up on some failures for good, and do not say which: it is asked what is the matter, and tried anew. */
+  /** Checks the server and reconnects: browsers give up on some failures without a reason. */
   failed() {
     if (this.closed) return;
     this.broken = true;
@@ -82,7 +83,7 @@ export class Stream {
     if (this.closed) return;
     if (probe?.status !== 401) return this.open();
     connection.out();
-    this.timer = setTimeout(() => this.retry(), LONGEST_PAUSE); // another tab may find the way in
+    this.timer = setTimeout(() => this.retry(), LONGEST_PAUSE); // another tab may sign in
   }
 
   close() {

@@ -1,4 +1,4 @@
-// Colours for code, a line at a time: comments, texts, numbers and words of the language. It is enough to read a difference by.
+// Simple syntax colours for diffs, line by line: comments, strings, numbers and keywords.
 
 import { el } from "./dom.js";
 
@@ -23,7 +23,7 @@ const DASHES = family(`${SCRIPT} function local repeat`, "--.*");
 const TABLES = family(SQL, "--.*|/\\*.*?(?:\\*/|$)", "i");
 const TAGS = family("", "<!--.*?(?:-->|$)");
 
-const BY_ENDING = Object.create(null); // endings are foreign words, such as `constructor`
+const BY_ENDING = Object.create(null); // no prototype: file endings such as `constructor` must not match
 const put = (known, endings) => endings.split(" ").forEach((ending) => (BY_ENDING[ending] = known));
 put(BRACES, "rs js mjs cjs ts tsx jsx go java kt kts c h cc cpp hpp cs swift scala dart php css scss less json jsonc proto zig groovy");
 put(HASHES, "py rb sh bash zsh fish yaml yml toml pl pm r ex exs mk cmake conf ini cfg properties tf nix dockerfile makefile gitignore");
@@ -31,7 +31,7 @@ put(DASHES, "lua hs elm ada");
 put(TABLES, "sql");
 put(TAGS, "html htm xml svg vue md");
 
-/** The rules for a file, by the ending of its name; nothing where there are none. */
+/** Returns the rules for a file by its extension; null if there are none. */
 export function language(path) {
   const name = path.split("/").at(-1).toLowerCase();
   return BY_ENDING[name.split(".").at(-1)] ?? null;
@@ -39,7 +39,7 @@ export function language(path) {
 
 const STRINGS = "\"(?:\\\\.|[^\"\\\\])*\"?|'(?:\\\\.|[^'\\\\\\s]){1,2}'|'(?:\\\\.|[^'\\\\])*'|`(?:\\\\.|[^`\\\\])*`?";
 
-/** A line of code as text and elements. */
+/** Returns a line of code as strings and elements. */
 export function highlight(line, rules) {
   if (!rules || line.length > LONGEST) return [line];
   const tokens = new RegExp(`(${rules.comment})|(${STRINGS})|\\b(\\d[\\w.]*)\\b|([A-Za-z_][\\w]*)`, "gm");

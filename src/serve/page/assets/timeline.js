@@ -1,5 +1,5 @@
-// A run over its time: a row for each attempt with its turns and its gate, each of which leads to its place in the story, and above them
-// what had been spent by then.
+// The timeline of a run: a row per attempt with its turns and its gate, and the spending above.
+// Each bar links to its block in the story.
 
 import { el, svg } from "./dom.js";
 import { count, many, money, took } from "./words.js";
@@ -10,7 +10,7 @@ const ROW = 22;
 const GAP = 4;
 const TONES = { passed: "good", failed: "bad", errored: "bad", tampered: "bad", running: "busy", base: "faint" };
 
-/** The drawing; nothing where no turn has begun. `go` leads to a block, `lasted` is how long the run takes so far. */
+/** Draws the timeline once a turn has begun. `go` shows a block; `lasted` is the time so far. */
 export function timeline(story, lasted, go) {
   const rows = attempts(story);
   if (!rows.size) return null;
@@ -37,7 +37,7 @@ export function timeline(story, lasted, go) {
   );
 }
 
-/** The turns and gates of each attempt, by its number. */
+/** Returns the turns and gates by attempt number. */
 function attempts(story) {
   const rows = new Map();
   let number = 1;
@@ -65,12 +65,12 @@ function bar(block, row, x, long, story, go) {
   return made;
 }
 
-/** What had been paid by a time, in millionths of a dollar. */
+/** Returns the cost up to a time, in millionths of a dollar. */
 function spentBy(points, at) {
   return points.filter((point) => point.at <= at + 50).at(-1)?.cost ?? 0;
 }
 
-/** Leads from bar to bar by the arrows, and to the story by Enter: the bars are one stop for the Tab key. */
+/** Handles keys: arrows move between bars, Enter opens the block. All bars are one Tab stop. */
 function move(event, bars) {
   const at = bars.indexOf(event.target);
   if (event.key === "Enter" || event.key === " ") {
@@ -85,7 +85,7 @@ function move(event, bars) {
   next.focus();
 }
 
-/** Cost over time, or tokens where no price is known; nothing where nothing was used yet. */
+/** Draws cost over time, or tokens if no price is known; nothing before the first use. */
 function spending(points, x) {
   const isPriced = points.some((point) => point.cost !== null && point.cost !== undefined);
   const value = (point) => (isPriced ? (point.cost ?? 0) : point.tokens);

@@ -1,4 +1,4 @@
-// All that waits for a person, over all runs: the count in the navigation and in the title, and the page with the questions.
+// The open questions of all runs: their number in the navigation and the title, and their page.
 
 import { get, query } from "./api.js";
 import { el, harmless, say, show, throttled } from "./dom.js";
@@ -10,13 +10,13 @@ const MOST = 200;
 let open = [];
 let title = "";
 
-/** Names the page, with the project behind its name; the number of open questions stands before the name. */
+/** Sets the page's title: the number of open questions, the name, then the project. */
 export function entitle(name) {
   title = name;
   mark();
 }
 
-/** Shows the name and the number as they are now. */
+/** Updates the title and the number of open questions. */
 export function mark() {
   const name = [title, project.name, "fledge"].filter(Boolean).map(harmless).join(" · ");
   const count = open.reduce((sum, run) => sum + run.pending, 0);
@@ -39,7 +39,7 @@ async function count() {
 let redraw = null;
 const soon = throttled(count, 400);
 
-/** Keeps the count up to date. */
+/** Keeps the number up to date. */
 export function watch() {
   soon();
   listen((news) => {
@@ -47,7 +47,7 @@ export function watch() {
   });
 }
 
-/** The page of what waits. */
+/** Shows the page of open questions. */
 export function waiting(main) {
   entitle("Waiting");
   const none = el("p.faint", {}, "Nothing waits for you.");

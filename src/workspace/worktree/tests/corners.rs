@@ -1,4 +1,4 @@
-//! What people do beside a worktree, and what is special about their repository.
+//! Actions of users beside a worktree, and unusual repositories.
 
 use super::{GONE, Project, put};
 use crate::workspace::worktree::{Left, Record, Work, Worktree};
@@ -13,7 +13,7 @@ async fn housekeeping_of_git_takes_nothing_of_a_worktree() {
     for command in [&["gc", "-q", "--prune=now"][..], &["worktree", "prune", "--expire=now"], &["pack-refs", "--all"]] {
         project.git(command).await;
     }
-    assert_eq!(project.kept(&worktree).await, "it has work that is not committed: a");
+    assert_eq!(project.kept(&worktree).await, "it has uncommitted changes: a");
     assert_eq!(project.git_in(&worktree.folder, &["diff", "--cached", "--name-only"]).await, "a");
     project.git_in(&worktree.folder, &["reset", "-q", "--hard"]).await;
     assert_eq!(project.remove(&worktree, false).await, GONE);
@@ -40,7 +40,7 @@ async fn the_worktree_of_a_repository_that_was_moved_stays_until_it_is_moved_bac
     let work = Work::without_project(&root);
     let why = work.keeps().unwrap();
     assert!(
-        why.ends_with(&format!("its project {} is gone: move it back, or take from it what you need", root.display()))
+        why.ends_with(&format!("its project {} is gone: move it back, or copy out what you need", root.display()))
     );
     let left = record.remove(false, &project.env(), project.home.path(), &project.stop).await.unwrap();
     assert_eq!(left, Left { stays: Some(why), has_branch: true });
@@ -51,7 +51,7 @@ async fn the_worktree_of_a_repository_that_was_moved_stays_until_it_is_moved_bac
 
 #[tokio::test]
 async fn files_that_a_filter_keeps_elsewhere_are_as_in_any_checkout() {
-    // As Git LFS is set up: a pointer is committed, and a program puts in its place what it means.
+    // Like Git LFS: the commit has a pointer, and a program replaces it with the contents.
     let project = Project::new(&[(".gitattributes", "*.bin filter=lfs\n")]).await;
     project.git(&["config", "filter.lfs.clean", "sed s/large/pointer/"]).await;
     project.git(&["config", "filter.lfs.smudge", "sed s/pointer/large/"]).await;
@@ -62,7 +62,7 @@ async fn files_that_a_filter_keeps_elsewhere_are_as_in_any_checkout() {
     assert_eq!(fs::read_to_string(worktree.folder.join("x.bin")).unwrap(), "large\n");
     assert_eq!(project.remove(&worktree, false).await, GONE);
     project.must_be_clear("").await;
-    // Where that program is not there git says so, and what it has begun is not kept.
+    // If that program is missing, git fails and the unfinished worktree is not kept.
     project.git(&["config", "filter.lfs.smudge", "no-such-program"]).await;
     project.git(&["config", "filter.lfs.required", "true"]).await;
     let (worktree, run) = project.choose("r-2");
@@ -106,7 +106,7 @@ async fn a_worktree_has_the_name_of_the_project_and_is_told_from_others_of_that_
         project.try_to_make(worktree, run).await.unwrap();
         assert_eq!(worktree.folder.file_name(), named.file_name());
     }
-    // One of the user's that has the name too, and one that git has only begun.
+    // A worktree of the user with the same name, and one that git has only begun.
     let own = project.home.path().join("own/my app~1");
     project.git(&["worktree", "add", "-q", "-b", "own", own.to_str().unwrap()]).await;
     let kept = named.join(".git/worktrees");
@@ -116,6 +116,6 @@ async fn a_worktree_has_the_name_of_the_project_and_is_told_from_others_of_that_
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 2);
     project.git_in(&own, &["status"]).await;
     put(&second.0.folder, "a", "changed");
-    assert_eq!(project.kept(&second.0).await, "it has work that is not committed: a");
+    assert_eq!(project.kept(&second.0).await, "it has uncommitted changes: a");
     assert_eq!(project.remove(&second.0, true).await, GONE);
 }
